@@ -233,8 +233,8 @@ uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
     if (first.soonest_ns <= now + DUE_SLACK_NS) {
         /* The work may complete at any time, or only after long: looks follow each other at a 32nd
          * of the time that it has taken. */
-        uint64_t step = now > first.began_ns ? (now - first.began_ns) / LOOKS : 0, at = first.at_ns;
-        step = between(LOOK_LEAST_NS, step, LOOK_MOST_NS);
+        uint64_t took = sub_floor(now, first.began_ns), at = first.at_ns,
+                 step = between(LOOK_LEAST_NS, took / LOOKS, LOOK_MOST_NS);
         return at > now + DUE_SLACK_NS && at < now + step ? at : now + step;
     }
     uint64_t at = first.soonest_ns < look ? first.soonest_ns : look;

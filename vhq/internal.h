@@ -153,7 +153,7 @@ enum {
     SLOT_WAIT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,        /* not a command: go on at the start of the ring */
     SLOT_LOOSE = 1u << 11,       /* submitted while the set is alone: takes no room */
-    SLOT_PADDED = 1u << 12,      /* goes although its vHQ is held, see pad.c */
+    SLOT_PADDED = 1u << 12,      /* goes although its vHQ is held, see held.c */
     SLOT_RECORD = 1u << 14,      /* an event record, which waits for nothing: see cap_sent */
 };
 
@@ -804,7 +804,7 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
         cap_mark(q);
 }
 
-/* ---- pad.c, peer.c: set's lock held ---------------------------------------------------------- */
+/* ---- held.c: set's lock held ----------------------------------------------------------------- */
 
 /* Parts of the device that the set takes once a command of `parts` is in that stream. */
 uint32_t pad_parts(const struct vhq *with, uint32_t parts);

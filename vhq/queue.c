@@ -483,9 +483,9 @@ bool vhq_leave(struct vhq *q, bool marks)
     q->marks = marks;
     /* The submission right is held, and no thread can get it any more. */
     struct vhq_set *s = q->set;
-    bool ask = q->marks && s->ops.complete && leave_unmarked(q);
     lock_none_inside();
-    bool complete = ask && s->ops.complete(s->user, q, q->desc.stream);
+    bool complete = marks && s->ops.complete && leave_unmarked(q) &&
+                    s->ops.complete(s->user, q, q->desc.stream);
     set_lock(s);
     if (complete)
         cap_complete_all(q, clock_ns());
@@ -496,9 +496,9 @@ bool vhq_leave(struct vhq *q, bool marks)
     set_unlock(s);
     if (leave_unmarked(q))
         cap_mark_by(q, leave_mark);
-    set_lock(q->set);
+    set_lock(s);
     bool left = q->left = vhq_in_flight(q);
-    set_unlock(q->set);
+    set_unlock(s);
     queue_unlock(q);
     while ((seen = atomic_load(&q->calls)) != 0)
         futex_wait(&q->calls, seen, NEVER);

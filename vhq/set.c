@@ -82,10 +82,7 @@ bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns)
 void vhq_set_park(struct vhq_set *set, bool park)
 {
     set_lock(set);
-    if (park)
-        set->parked++;
-    else
-        set->parked--;
+    set->parked = park ? set->parked + 1 : set->parked - 1;
     set_unlock(set);
     if (!park)
         dispatcher_kick(set);
@@ -100,9 +97,7 @@ void vhq_set_tick(struct vhq_set *set)
         measure_scale(set, set->scale);
         set_unlock(set);
     }
-    if (likely(peek(set->loose) == 0) || cap_alone(set))
-        return;
-    if (dispatcher_start(set))
+    if (unlikely(peek(set->loose) != 0) && !cap_alone(set) && dispatcher_start(set))
         dispatcher_kick(set);
 }
 

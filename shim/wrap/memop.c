@@ -2,7 +2,7 @@
  * memop.c - stream memory operations of the application. A wait for a value may last for ever, so
  * none of these consumes the cap. In a stream of a higher level it may be a wait for held work
  * (external_wait.h). A peer outside the process may wait for a write, so a hold keeps a write back
- * for a bounded time (vhq/peer.c).
+ * for a bounded time (vhq/held.c).
  */
 #include <string.h>
 

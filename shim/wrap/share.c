@@ -2,7 +2,7 @@
  * share.c - memory that others have, too. The driver answers the calls. Another process has what is
  * exported or imported, by whatever handle. A kernel there may wait for what one of this process
  * writes, and nothing tells which kernel writes it. So from the first such memory on, all kernels
- * count as kernels that ring (vhq/peer.c). A peer may also wait for a stream's write to memory that
+ * count as kernels that ring (vhq/held.c). A peer may also wait for a stream's write to memory that
  * the program registers. If that is I/O memory, kernels of the program may talk to devices
  * (function.h) and ring by themselves. This stays noted when the memory goes.
  */

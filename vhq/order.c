@@ -154,16 +154,21 @@ static void hold_wake_set(struct scan *c, uint64_t since, const _Atomic uint64_t
     lower(&c->job.wake_ns, now + between(HOLD_LOOK_US * NS_PER_US, look, most * NS_PER_US));
 }
 
+/* Once in a look: what lands later must not let a command go ahead of one that was passed over. */
+static void scan_look(struct scan *c)
+{
+    if (!c->looked)
+        cap_poll_words(c->s, scan_now(c));
+    c->looked = true;
+}
+
 static void scan_held(struct scan *c, struct vhq *q)
 {
-    uint64_t now = scan_now(c);
     c->plain = false;
     if (q->held_since_ns == 0)
-        times_hold_begins(q, now);
-    if (!c->looked && c->s->cfg.times && peek(c->s->area_ns) != 0) {
-        cap_poll_words(c->s, now);
-        c->looked = true;
-    }
+        times_hold_begins(q, scan_now(c));
+    if (c->s->cfg.times && peek(c->s->area_ns) != 0)
+        scan_look(c);
     c->held++;
     c->held_since = q->held_since_ns > c->held_since ? q->held_since_ns : c->held_since;
     c->by_word &= !c->s->gaps.several && peek(q->hold) == c->s->gaps.hold && peek(q->peers) == 0;
@@ -264,14 +269,6 @@ static void scan_tickets(struct scan *c)
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
     }
     heads_order(s);
-}
-
-/* Once in a look: what lands later must not let a command go ahead of one that was passed over. */
-static void scan_look(struct scan *c)
-{
-    if (!c->looked)
-        cap_poll_words(c->s, scan_now(c));
-    c->looked = true;
 }
 
 /* A deliberate bug. */
@@ -488,9 +485,7 @@ static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 static bool order_room(struct scan *c, struct vhq *q, struct slot *slot)
 {
     bool loose = cap_alone(c->s);
-    slot->flags &= (uint16_t)~SLOT_LOOSE;
-    if (loose)
-        slot->flags |= SLOT_LOOSE;
+    slot->flags = (uint16_t)((slot->flags & ~SLOT_LOOSE) | (loose ? SLOT_LOOSE : 0));
     if (!(loose ? cap_loose_room(c->s) : cap_take(q, slot->load))) {
         scan_look(c);
         if (!(loose ? cap_loose_stream_room(q, scan_now(c))

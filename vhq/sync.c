@@ -7,7 +7,6 @@
  */
 #include "vhq/internal.h"
 
-#include <errno.h>
 #include <sys/prctl.h>
 
 #include "common/mutant.h"
@@ -413,20 +412,19 @@ set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q), void (*sync)(
 {
     set_lock(set);
     for (struct vhq *q = set->all, *next; q; q = next) {
-        bool wait = !q->dead && needed(q);
-        if (wait) {
-            bool left = q->left; /* no marker can be put behind what that left in flight */
-            q->pins++;           /* keeps it, and its place in the list */
-            set_unlock(set);
-            if (!left)
-                sync(q);
-            else if (q->mark_expires_ns == 0)
-                sync_asked(q);
-            set_lock(set);
-        }
         next = q->next;
-        if (wait)
-            queue_unpin(q);
+        if (q->dead || !needed(q))
+            continue;
+        bool left = q->left; /* no marker can be put behind what that left in flight */
+        q->pins++;           /* keeps it, and its place in the list */
+        set_unlock(set);
+        if (!left)
+            sync(q);
+        else if (q->mark_expires_ns == 0)
+            sync_asked(q);
+        set_lock(set);
+        next = q->next;
+        queue_unpin(q);
     }
     set_unlock(set);
 }

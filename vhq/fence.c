@@ -78,14 +78,12 @@ void vhq_fence_put(struct vhq_fence *f)
         return;
     if (unlikely(f->home == HOMELESS)) {
         free(f);
-        return;
+    } else if (!forked()) {
+        lock_take(&lists[f->home].lock, RANK_FENCES);
+        f->next = lists[f->home].free;
+        lists[f->home].free = f;
+        lock_give(&lists[f->home].lock, RANK_FENCES);
     }
-    if (forked())
-        return;
-    lock_take(&lists[f->home].lock, RANK_FENCES);
-    f->next = lists[f->home].free;
-    lists[f->home].free = f;
-    lock_give(&lists[f->home].lock, RANK_FENCES);
 }
 
 bool vhq_fence_submitted(const struct vhq_fence *f)

@@ -204,11 +204,10 @@ static bool sync_failed(struct vhq *q)
 static bool sync_over(struct vhq *q, uint32_t value)
 {
     struct vhq_set *s = q->set;
-    if (!q->desc.done)
-        if (sync_call_begin(q, false)) {
-            cap_poll(q);
-            sync_call_end(q);
-        }
+    if (!q->desc.done && sync_call_begin(q, false)) {
+        cap_poll(q);
+        sync_call_end(q);
+    }
     set_lock(s);
     bool over = q->dead || peek(q->failed) || cap_reached(q, value);
     set_unlock(s);
@@ -272,17 +271,18 @@ static void patience_wait(struct patience *p, struct vhq *q)
     p->nap_ns = p->nap_ns * 2 < NAP_MAX_NS ? p->nap_ns * 2 : NAP_MAX_NS;
 }
 
-static void patience_end(const struct patience *p)
-{
-    if (p->began_ns != 0 && p->slack > 0)
-        prctl(PR_SET_TIMERSLACK, (unsigned long)p->slack);
-}
-
 static void sync_look(struct vhq *q)
 {
     set_lock(q->set);
     cap_poll_words(q->set, clock_ns());
     set_unlock(q->set);
+}
+
+static void patience_end(const struct patience *p, struct vhq *q)
+{
+    if (p->began_ns != 0 && p->slack > 0)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)p->slack);
+    sync_look(q);
 }
 
 /* Asks the driver. If it is complete, and nothing was sent since `target`, the cap learns that. */
@@ -326,8 +326,7 @@ static void sync_asked(struct vhq *q)
         if (!over && !(over = sync_failed(q)))
             patience_wait(&p, q);
     }
-    patience_end(&p);
-    sync_look(q);
+    patience_end(&p, q);
 }
 
 static void sync_marked(struct vhq *q)
@@ -341,8 +340,7 @@ static void sync_marked(struct vhq *q)
     uint32_t value = atomic_load_explicit(&q->newest, memory_order_acquire);
     while (!sync_over(q, value))
         patience_wait(&p, q);
-    patience_end(&p);
-    sync_look(q);
+    patience_end(&p, q);
 }
 
 /* The vHQ is drained. */

@@ -4,8 +4,6 @@
  */
 #include "vhq/internal.h"
 
-#include "common/mutant.h"
-
 enum {
     LOOK_LEAST_NS = 20 * 1000,
     LOOK_MOST_NS = 100 * 1000,

@@ -28,8 +28,6 @@
  */
 #include "vhq/internal.h"
 
-#include "common/mutant.h"
-
 enum {
     LOOSE_COMMANDS_MOST = 1 << 20, /* in a unit, waits and records among them */
     PACE_LEAST = PACE_ONE / 64,

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <sys/prctl.h>
 
-#include "common/mutant.h"
 #include "common/thread.h"
 
 enum { LENT_MS = 1 }; /* a thread that is in a call for so long dispatches no more */

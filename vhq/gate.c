@@ -19,8 +19,6 @@
  */
 #include "vhq/internal.h"
 
-#include "common/mutant.h"
-
 enum {
     ALONE_NS = 1000000, /* between two gates without a client above */
     PIECE_BACK = 64,    /* gates after which a long command no longer counts */

@@ -27,6 +27,7 @@
 #include "common/clock.h"
 #include "common/futex.h"
 #include "common/likely.h"
+#include "common/mutant.h"
 #include "common/probe.h"
 #include "common/trace.h"
 #include "vhq/lock.h"

@@ -27,7 +27,6 @@
  * are.
  */
 #include "vhq/internal.h"
-#include "common/mutant.h"
 
 /* After TRIALS steps of a quarter the scale has come down from the most to the truth. */
 enum {

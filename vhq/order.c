@@ -27,8 +27,6 @@
  */
 #include "vhq/internal.h"
 
-#include "common/mutant.h"
-
 /* The smallest tickets of some heads: of those of blocking streams, of legacy ones, of all. */
 struct least {
     uint64_t blocking, legacy, earliest;

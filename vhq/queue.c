@@ -10,7 +10,6 @@
 #include "vhq/internal.h"
 
 #include "common/list.h"
-#include "common/mutant.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -447,10 +446,9 @@ void queue_unpin(struct vhq *q)
 /*
  * ---- what a stream that ends has in flight ----------------------------------------------------
  *
- * The driver runs it to its end. So the cap counts it until then, by a last marker behind it, and
- * the vHQ stays for as long, though nothing is submitted through it any more. Some streams take no
- * marker, such as that of a thread that ends. What has none there counts for as long as the device
- * needs for all that is in flight, by the estimates.
+ * The driver runs it to its end. So the cap counts it until then, by a last marker behind it. Some
+ * streams take none, such as that of a thread that ends. What has none there counts for as long as
+ * the device needs for all that is in flight, by the estimates.
  */
 
 /* As ops.mark, but it never fails. */

@@ -9,8 +9,6 @@
 
 #include <sys/prctl.h>
 
-#include "common/mutant.h"
-
 enum {
     SPIN_NS = 2000,
     NAP_MIN_NS = 5 * 1000,

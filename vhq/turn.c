@@ -16,8 +16,6 @@
 
 #include <signal.h>
 
-#include "common/mutant.h"
-
 /*
  * A thread may never come back: it ends, or jumps out of a signal handler. What the dispatcher
  * looks at must stay: turns belong to the process. If none is free, the thread holds the lock.

@@ -13,8 +13,6 @@
 
 #include <utlist.h>
 
-#include "common/mutant.h"
-
 /* A thread that finds no free waiter looks every LOOK_US. */
 enum { WAITERS = 256, LOOK_US = 200 };
 

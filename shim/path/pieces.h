@@ -54,15 +54,15 @@ CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op);
 /* The way of a copy between any two addresses. */
 enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src);
 
-/* Cut the call of a wrapper that has a `sym`_piece, or a box_piece, of its own. */
+/* Cut the call of a wrapper that has a `sym`_piece. */
 #define ADDRESS(p) ((CUdeviceptr)(uintptr_t)(p))
 #define CUT(sym, way, dst, src)                                                                    \
     struct linear l;                                                                               \
     if (pieces_large(s, ByteCount))                                                                \
         linear_cut(&l, &c, s, way, sym##_piece, ADDRESS(dst), ADDRESS(src), ByteCount);
-#define CUT_ROWS(bytes, all)                                                                       \
+#define CUT_ROWS(sym, bytes, all)                                                                  \
     struct box b;                                                                                  \
     if (pieces_large(s, bytes))                                                                    \
-        box_cut(&b, &c, s, box_piece, all);
+        box_cut(&b, &c, s, sym##_piece, all);
 
 #endif

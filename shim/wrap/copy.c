@@ -1,6 +1,7 @@
 /*
- * copy.c - asynchronous copies and memsets. A host operand in pageable memory makes the copy
- * inline: the driver reads or writes it before the call returns.
+ * copy.c - copies and memsets. A host operand in pageable memory makes an asynchronous copy inline:
+ * the driver reads or writes it before the call returns. The calling thread makes the synchronous
+ * ones, in their turn: behind what is buffered before them, and not while they are held.
  */
 #include "shim/wrap/op.h"
 #include "shim/path/pieces.h"
@@ -19,42 +20,38 @@ static uint32_t target_flags(struct call *c, CUdeviceptr dst, size_t bytes)
     return flags;
 }
 
-static uint32_t download_flags(struct call *c, void *dst, CUdeviceptr src, size_t bytes)
-{
-    return target_flags(c, ADDRESS(dst), bytes) | memory_flags(ADDRESS(dst), bytes, MEMORY_HOST) |
-           memory_flags(src, bytes, MEMORY_DEVICE);
-}
-
 /* Flags for both ends of a copy in stream `s`. */
 #define POOLS(a, b)                                                                                \
     (!gpu_device_several() ? 0 : memory_pool_flags(ADDRESS(a), ADDRESS(b), s->ctx->gpu))
 
 /* ---- linear ------------------------------------------------------------------------------- */
 
-#define PIECE(sym, to, from)                                                                       \
+#define PIECE(sym, call)                                                                           \
     static CUresult sym##_piece(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)       \
     {                                                                                              \
-        return REAL(sym)((to)dst, (from)src, n, stream);                                           \
+        return call;                                                                               \
     }
 
-PIECE(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *)
+PIECE(cuMemcpyHtoDAsync_v2, REAL(cuMemcpyHtoDAsync_v2)(dst, (const void *)src, n, stream))
 OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
             memory_flags(ADDRESS(srcHost), ByteCount, MEMORY_HOST) |
                 memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstDevice, srcHost),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyHtoDAsync_v2, COPY_UP, dstDevice, srcHost),
             (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
-PIECE(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
+PIECE(cuMemcpyDtoHAsync_v2, REAL(cuMemcpyDtoHAsync_v2)((void *)dst, src, n, stream))
 OP_LAST_CUT(cuMemcpyDtoHAsync_v2,
-            download_flags(&c, dstHost, srcDevice, ByteCount) | POOLS(dstHost, srcDevice),
+            target_flags(&c, ADDRESS(dstHost), ByteCount) |
+                memory_flags(ADDRESS(dstHost), ByteCount, MEMORY_HOST) |
+                memory_flags(srcDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstHost, srcDevice),
             OP_COPY(ByteCount, false), CUT(cuMemcpyDtoHAsync_v2, COPY_DOWN, dstHost, srcDevice),
             (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
-PIECE(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
+PIECE(cuMemcpyDtoDAsync_v2, REAL(cuMemcpyDtoDAsync_v2)(dst, src, n, stream))
 OP_LAST_CUT(cuMemcpyDtoDAsync_v2,
             memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) |
                 memory_flags(srcDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstDevice, srcDevice),
             OP_COPY(ByteCount, true), CUT(cuMemcpyDtoDAsync_v2, COPY_WITHIN, dstDevice, srcDevice),
             (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice), (size_t, ByteCount))
-PIECE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
+PIECE(cuMemcpyAsync, REAL(cuMemcpyAsync)(dst, src, n, stream))
 OP_LAST_CUT(cuMemcpyAsync,
             target_flags(&c, dst, ByteCount) | memory_flags(src, ByteCount, MEMORY_ANY) |
                 POOLS(dst, src),
@@ -100,69 +97,111 @@ static uint32_t into_flags(struct call *c, CUmemorytype type, uint32_t side)
     return side;
 }
 
-static uint32_t copy_2d_flags(struct call *c, const CUDA_MEMCPY2D *op)
-{
-    return side_flags(op->srcMemoryType, op->srcHost, op->srcDevice, op->srcXInBytes, op->srcY,
-                      op->srcPitch, op->Height, op->WidthInBytes) |
-           into_flags(c, op->dstMemoryType,
-                      side_flags(op->dstMemoryType, op->dstHost, op->dstDevice, op->dstXInBytes,
-                                 op->dstY, op->dstPitch, op->Height, op->WidthInBytes));
-}
-
 /* 0: there are no rows, slices would overlap, or the driver works out how far apart they are. */
-static uint64_t copy_3d_rows(size_t height, size_t y, size_t z, size_t rows, size_t depth)
+static uint64_t rows_apart(size_t height, size_t y, size_t z, size_t rows, size_t depth)
 {
     bool apart = height >= y + rows || (depth == 1 && z == 0);
     return depth && rows && apart ? (depth - 1) * height + rows : 0;
 }
 
-#define SIDE_3D(c, side)                                                                           \
+#define SIDE(op, side)                                                                             \
     side_flags(                                                                                    \
-        (c)->side##MemoryType, (c)->side##Host, (c)->side##Device, (c)->side##XInBytes,            \
-        (c)->side##Y + (c)->side##Z * (c)->side##Height, (c)->side##Pitch,                         \
-        copy_3d_rows((c)->side##Height, (c)->side##Y, (c)->side##Z, (c)->Height, (c)->Depth),      \
-        (c)->WidthInBytes)
+        (op)->side##MemoryType, (op)->side##Host, (op)->side##Device, (op)->side##XInBytes,        \
+        (op)->side##Y + (op)->side##Z * (op)->side##Height, (op)->side##Pitch,                     \
+        rows_apart((op)->side##Height, (op)->side##Y, (op)->side##Z, (op)->Height, (op)->Depth),   \
+        (op)->WidthInBytes)
+#define SIDES(c, op) (SIDE(op, src) | into_flags(c, (op)->dstMemoryType, SIDE(op, dst)))
 
-#define bytes_3d(c) ((c)->WidthInBytes * (c)->Height * (c)->Depth)
-
-static bool on_device(CUmemorytype a, CUmemorytype b)
+static uint32_t box_flags(struct call *c, const struct shim_stream *s, CUDA_MEMCPY3D op)
 {
-    return a != CU_MEMORYTYPE_HOST && b != CU_MEMORYTYPE_HOST;
+    bool reserved = op.reserved0 || op.reserved1 || op.srcLOD || op.dstLOD;
+    return (reserved ? VHQ_MUST_INLINE : 0) | SIDES(c, &op) |
+           POOLS(op.dstMemoryType == CU_MEMORYTYPE_HOST ? 0 : op.dstDevice,
+                 op.srcMemoryType == CU_MEMORYTYPE_HOST ? 0 : op.srcDevice);
 }
 
-#define BOX_POOLS(op)                                                                              \
-    POOLS((op)->dstMemoryType == CU_MEMORYTYPE_HOST ? 0 : (op)->dstDevice,                         \
-          (op)->srcMemoryType == CU_MEMORYTYPE_HOST ? 0 : (op)->srcDevice)
+static uint64_t box_ns(struct call *c, CUmemorytype dst, CUmemorytype src, size_t bytes)
+{
+    c->bytes = bytes;
+    return src == CU_MEMORYTYPE_HOST ? estimate_upload_ns(bytes)
+                                     : estimate_copy_ns(bytes, dst != CU_MEMORYTYPE_HOST);
+}
 
-static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
+/* A call without a description is the driver's to refuse. */
+#define BYTES_2D(op) ((op) ? (op)->WidthInBytes * (op)->Height : 0)
+#define BYTES_3D(op) ((op) ? (op)->WidthInBytes * (op)->Height * (op)->Depth : 0)
+
+static CUresult cuMemcpy3DAsync_v2_piece(const CUDA_MEMCPY3D *op, CUstream stream)
 {
     return REAL(cuMemcpy3DAsync_v2)(op, stream);
 }
-
-OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(&c, op) | BOX_POOLS(op),
-              op->srcMemoryType == CU_MEMORYTYPE_HOST
-                  ? OP_UPLOAD(op->WidthInBytes * op->Height)
-                  : OP_COPY(op->WidthInBytes * op->Height,
-                            on_device(op->srcMemoryType, op->dstMemoryType)),
-              CUT_ROWS(op->WidthInBytes * op->Height, box_of(op)))
-static uint32_t reserved_flags(const void *a, const void *b, size_t lod)
-{
-    return a || b || lod ? VHQ_MUST_INLINE : 0;
-}
-
-OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
-              reserved_flags(op->reserved0, op->reserved1, op->srcLOD | op->dstLOD) |
-                  SIDE_3D(op, src) | into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst)) |
-                  BOX_POOLS(op),
-              op->srcMemoryType == CU_MEMORYTYPE_HOST
-                  ? OP_UPLOAD(bytes_3d(op))
-                  : OP_COPY(bytes_3d(op), on_device(op->srcMemoryType, op->dstMemoryType)),
-              CUT_ROWS(bytes_3d(op), *op))
+OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, box_flags(&c, s, box_of(op)),
+              box_ns(&c, op->dstMemoryType, op->srcMemoryType, BYTES_2D(op)),
+              CUT_ROWS(cuMemcpy3DAsync_v2, BYTES_2D(op), box_of(op)))
+OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, box_flags(&c, s, *op),
+              box_ns(&c, op->dstMemoryType, op->srcMemoryType, BYTES_3D(op)),
+              CUT_ROWS(cuMemcpy3DAsync_v2, BYTES_3D(op), *op))
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
           contexts_flags(op->dstContext, op->srcContext) |
-              reserved_flags(NULL, NULL, op->srcLOD | op->dstLOD) | SIDE_3D(op, src) |
-              into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst)),
-          OP_COPY(bytes_3d(op), false))
+              (op->srcLOD || op->dstLOD ? VHQ_MUST_INLINE : 0) | SIDES(&c, op),
+          OP_COPY(BYTES_3D(op), false))
+
+/* ---- synchronous, on the default stream ---------------------------------------------------- */
+
+#define NO_WAIT false /* within the device, or not known: the driver need not wait for it */
+
+#define SYNC_PIECE(sym, ...)                                                                       \
+    (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
+
+PIECE(cuMemcpyHtoD_v2, SYNC_PIECE(cuMemcpyHtoD_v2, dst, (const void *)src, n))
+OP_SYNC_CUT(cuMemcpyHtoD_v2, memory_copy_waits(dstDevice, ADDRESS(srcHost)), OP_UPLOAD(ByteCount),
+            CUT(cuMemcpyHtoD_v2, COPY_UP, dstDevice, srcHost), (CUdeviceptr, dstDevice),
+            (const void *, srcHost), (size_t, ByteCount))
+PIECE(cuMemcpyDtoH_v2, SYNC_PIECE(cuMemcpyDtoH_v2, (void *)dst, src, n))
+OP_SYNC_CUT(cuMemcpyDtoH_v2, true, OP_COPY(ByteCount, false),
+            CUT(cuMemcpyDtoH_v2, COPY_DOWN, dstHost, srcDevice), (void *, dstHost),
+            (CUdeviceptr, srcDevice), (size_t, ByteCount))
+PIECE(cuMemcpyDtoD_v2, SYNC_PIECE(cuMemcpyDtoD_v2, dst, src, n))
+OP_SYNC_CUT(cuMemcpyDtoD_v2, NO_WAIT, OP_COPY(ByteCount, true),
+            CUT(cuMemcpyDtoD_v2, COPY_WITHIN, dstDevice, srcDevice), (CUdeviceptr, dstDevice),
+            (CUdeviceptr, srcDevice), (size_t, ByteCount))
+PIECE(cuMemcpy, SYNC_PIECE(cuMemcpy, dst, src, n))
+OP_SYNC_CUT(cuMemcpy, memory_copy_waits(dst, src), OP_UPLOAD(ByteCount),
+            CUT(cuMemcpy, copy_way(dst, src), dst, src), (CUdeviceptr, dst), (CUdeviceptr, src),
+            (size_t, ByteCount))
+OP_SYNC(cuMemcpyPeer, NO_WAIT, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
+        (CUcontext, dstContext), (CUdeviceptr, srcDevice), (CUcontext, srcContext),
+        (size_t, ByteCount))
+OP_SYNC(cuMemcpyDtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
+        (size_t, dstOffset), (CUdeviceptr, srcDevice), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoD_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
+        (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+OP_SYNC(cuMemcpyHtoA_v2, NO_WAIT, OP_UPLOAD(ByteCount), (CUarray, dstArray), (size_t, dstOffset),
+        (const void *, srcHost), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoH_v2, true, OP_COPY(ByteCount, false), (void *, dstHost), (CUarray, srcArray),
+        (size_t, srcOffset), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
+        (size_t, dstOffset), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+
+static bool waits_into(CUmemorytype type, CUdeviceptr dst)
+{
+    return type == CU_MEMORYTYPE_HOST ||
+           (type == CU_MEMORYTYPE_UNIFIED && memory_copy_waits(dst, dst));
+}
+#define WAITS_INTO(op) ((op) && waits_into((op)->dstMemoryType, (op)->dstDevice))
+
+static CUresult cuMemcpy3D_v2_piece(const CUDA_MEMCPY3D *op, CUstream stream)
+{
+    return SYNC_PIECE(cuMemcpy3D_v2, op);
+}
+OP_SYNC_CUT(cuMemcpy2D_v2, WAITS_INTO(pCopy), OP_COPY(BYTES_2D(pCopy), false),
+            CUT_ROWS(cuMemcpy3D_v2, BYTES_2D(pCopy), box_of(pCopy)), (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC_CUT(cuMemcpy2DUnaligned_v2, WAITS_INTO(pCopy), OP_COPY(BYTES_2D(pCopy), false),
+            CUT_ROWS(cuMemcpy3D_v2, BYTES_2D(pCopy), box_of(pCopy)), (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC_CUT(cuMemcpy3D_v2, WAITS_INTO(pCopy), OP_COPY(BYTES_3D(pCopy), false),
+            CUT_ROWS(cuMemcpy3D_v2, BYTES_3D(pCopy), *pCopy), (const CUDA_MEMCPY3D *, pCopy))
+OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy), OP_COPY(BYTES_3D(pCopy), false),
+        (const CUDA_MEMCPY3D_PEER *, pCopy))
 
 /* ---- memset ------------------------------------------------------------------------------- */
 
@@ -182,7 +221,11 @@ static uint32_t set_flags(CUdeviceptr dst, size_t pitch, size_t element, size_t 
             OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst), (type, value), (size_t, N))       \
     OP_LAST(cuMemsetD2D##bits##Async, set_flags(dst, pitch, sizeof(type), Width, Height),          \
             OP_COPY(Width * Height * sizeof(type), true), (CUdeviceptr, dst), (size_t, pitch),     \
-            (type, value), (size_t, Width), (size_t, Height))
+            (type, value), (size_t, Width), (size_t, Height))                                      \
+    OP_SYNC(cuMemsetD##bits##_v2, NO_WAIT, OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst),    \
+            (type, value), (size_t, N))                                                            \
+    OP_SYNC(cuMemsetD2D##bits##_v2, NO_WAIT, OP_COPY(Width * Height * sizeof(type), true),         \
+            (CUdeviceptr, dst), (size_t, pitch), (type, value), (size_t, Width), (size_t, Height))
 MEMSET(8, unsigned char)
 MEMSET(16, unsigned short)
 MEMSET(32, unsigned int)

@@ -103,7 +103,7 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     a->sample = s->ctx;
     a->level = s->level;
     struct vhq_fence *fence = vhq_fence_new();
-    c->req.signals = vhq_fence_get(fence); /* as for events: see event_order.c */
+    c->req.signals = vhq_fence_get(fence); /* as for events: see event_api.c */
     c->req.after = exec_fence_swap(a->exec, fence);
     c->req.flags = c->req.signals && !events && a->upload ? VHQ_UNCOUNTED : 0;
     /* The first launch goes inline: there the driver finds what is wrong with a graph. */

@@ -87,12 +87,6 @@ static int graph_run(void *payload)
     return (int)r;
 }
 
-/* Like a stream's own wait for a value, a graph that waits may stop a hardware queue. */
-static uint32_t waits_flag(const struct graph_call *a)
-{
-    return a->waits ? VHQ_AFTER_ALL : 0;
-}
-
 static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     /* Other streams may have buffered what its events stand for, or the free of its memory. */
@@ -110,7 +104,8 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     if (!c->req.signals || events ||
         !atomic_load_explicit(&a->exec->launched, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
-    c->req.flags |= (a->exec->copy ? VHQ_GATED : 0) | waits_flag(a);
+    /* Like a stream's own wait for a value, a graph that waits may stop a hardware queue. */
+    c->req.flags |= (a->exec->copy ? VHQ_GATED : 0) | (a->waits ? VHQ_AFTER_ALL : 0);
     c->req.est_ns = exec_estimate_ns(a->exec);
     a->learned = &a->exec->estimate.learned;
     if (!a->upload && estimate_unsettled(&a->exec->estimate))
@@ -131,7 +126,7 @@ static CUresult graph_unqueued(const struct graph_call *a, struct call *c, struc
         (exec && exec->memory))
         drain_all(true);
     c->req.after = exec && !MUTANT(graph_unqueued_overtakes) ? exec_fence_swap(exec, NULL) : NULL;
-    c->req.flags |= waits_flag(a);
+    c->req.flags |= a->waits ? VHQ_AFTER_ALL : 0;
     CUresult r = call_on(c, s);
     vhq_fence_put(c->req.after);
     return r;
@@ -156,22 +151,21 @@ static int wide_now(void *args)
 static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     CUresult r;
+    bool queued = s->q;
     a->known = s;
     c->now = wide_now;
     c->run = NULL;
-    if (!s->q) {
-        r = graph_unqueued(a, c, s);
-        other_devices_join(a->exec->other_devices, s, c->epoch);
-        return r;
-    }
-    other_devices_lock(s->level);
+    if (queued)
+        other_devices_lock(s->level);
     do {
-        other_devices_wait(a->exec->other_devices, s->level);
+        if (queued)
+            other_devices_wait(a->exec->other_devices, s->level);
         a->again = false;
-        r = graph_queue(a, c, s);
+        r = queued ? graph_queue(a, c, s) : graph_unqueued(a, c, s);
     } while (a->again);
     other_devices_join(a->exec->other_devices, s, c->epoch);
-    other_devices_unlock(s->level);
+    if (queued)
+        other_devices_unlock(s->level);
     return r;
 }
 
@@ -264,28 +258,22 @@ static void destroy_end(const struct late *what, bool alive)
     exec_free(what->user);
 }
 
-static bool destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *fence)
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
-    const struct late what = {.end = destroy_end, .handle = handle, .user = e, .fence = fence};
-    if (late_add(e->ctx, &what))
-        return true;
-    vhq_fence_drain(fence, false);
-    return false;
-}
-
-EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
-{
-    struct exec *e = thread_bypasses() ? NULL : exec_find(hGraphExec);
+    struct exec *e = thread_bypasses() ? NULL : exec_find(handle);
     if (!e)
-        return exec_destroy(hGraphExec);
+        return exec_destroy(handle);
     struct vhq_fence *fence = exec_fence_swap(e, NULL);
+    const struct late what = {.end = destroy_end, .handle = handle, .user = e, .fence = fence};
     bool pending = fence && !vhq_fence_submitted(fence) && !MUTANT(exec_destroy_early);
     exec_remove(e);
-    if (pending)
-        pending = destroy_later(e, hGraphExec, fence);
+    if (pending && !late_add(e->ctx, &what)) {
+        vhq_fence_drain(fence, false);
+        pending = false;
+    }
     vhq_fence_put(fence);
     if (pending)
         return CUDA_SUCCESS;
     exec_free(e);
-    return exec_destroy(hGraphExec);
+    return exec_destroy(handle);
 }

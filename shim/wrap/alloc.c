@@ -7,17 +7,15 @@
 #include "shim/path/drain.h"
 #include "shim/wrap/op.h"
 
-static __attribute__((noinline)) bool frees_drained(void)
-{
-    struct shim_context *ctx = thread_bypasses() ? NULL : context_current_known();
-    if (ctx)
-        drain_context(ctx, false); /* the second try then finds what buffered frees gave back */
-    return ctx;
-}
-
+/* True: a second try finds what buffered frees gave back. */
 static bool out_of_memory(CUresult r)
 {
-    return unlikely(r == CUDA_ERROR_OUT_OF_MEMORY) && frees_drained();
+    if (likely(r != CUDA_ERROR_OUT_OF_MEMORY))
+        return false;
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_current_known();
+    if (ctx)
+        drain_context(ctx, false);
+    return ctx;
 }
 
 /* ---- in stream order ---------------------------------------------------------------------- */
@@ -50,23 +48,18 @@ static inline CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
     return out_of_memory(r) ? alloc_real(a) : r;
 }
 
-/* Takes up a freed block, but only for a call that the driver would accept. */
-static bool alloc_takes_up(const struct alloc *a, struct shim_stream *s)
-{
-    CUdeviceptr at = 0;
-    bool right = a->at && (!a->named || a->pool || MUTANT(no_pool_taken_up));
-    if (block_freed_bytes() && right && !atomic_load_explicit(&s->ctx->error, memory_order_relaxed))
-        at = block_take(s, a->bytes, a->pool);
-    if (at)
-        *a->at = at;
-    return at;
-}
-
 static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
 {
-    if (!MUTANT(allocation_ahead) && alloc_takes_up(a, s))
+    uint64_t freed = MUTANT(allocation_ahead) ? 0 : block_freed_bytes();
+    /* A freed block is taken up only for a call that the driver would accept. */
+    bool right = a->at && (!a->named || a->pool || MUTANT(no_pool_taken_up)) &&
+                 !atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
+    CUdeviceptr at = freed && right ? block_take(s, a->bytes, a->pool) : 0;
+    if (at) {
+        *a->at = at;
         return CUDA_SUCCESS;
-    if (unlikely(block_freed_bytes() > BLOCK_FREED_MOST) && !MUTANT(allocation_ahead))
+    }
+    if (unlikely(freed > BLOCK_FREED_MOST))
         drain_all_unblocked();
     else if (unlikely(external_wait_ever()) && !MUTANT(allocation_waits_for_itself))
         drain_stream_unblocked(s);
@@ -144,31 +137,31 @@ BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
 {
     struct shim_stream *s = call_stream(&stream, ptds);
     struct freeing f = {.stream = stream, .at = at, .known = s};
-    if (s && s->q) {
-        /* An unknown block may be a graph's, or none, or one whose free the driver has already. No
-         * query tells until the device is there, so the driver judges it inline. */
-        if (!block_free_begin(f.at, &f.block))
-            return CUDA_ERROR_INVALID_VALUE;
-        struct call c = {.now = free_now,
-                         .run = free_run,
-                         .drop = free_drop,
-                         .pack = free_pack,
-                         .args = &f,
-                         .req = {.bytes = sizeof(f), .flags = VHQ_UNCOUNTED},
-                         .name = "cuMemFreeAsync"};
-        c.req.flags |= MUTANT_OVERTAKES(free_overtakes);
-        c.req.flags |= f.block.block || MUTANT(free_late) ? 0 : VHQ_MUST_INLINE;
-        CUresult r = call_on(&c, s);
-        if (f.called && r == CUDA_SUCCESS)
-            block_free_end(f.block);
-        return r;
+    bool queued = s && s->q;
+    if (!queued) {
+        struct call_inline at_once = {.flags = VHQ_MUST_INLINE};
+        block_forget(at);
+        if (call_inline_begin(&at_once, s))
+            return call_inline_end(&at_once, s, gone(REAL(cuMemFreeAsync)(at, stream)));
+    } else if (!block_free_begin(at, &f.block)) {
+        return CUDA_ERROR_INVALID_VALUE;
     }
-    block_forget(at);
-    struct call_inline at_once = {.flags = VHQ_MUST_INLINE};
-    if (call_inline_begin(&at_once, s))
-        return call_inline_end(&at_once, s, gone(REAL(cuMemFreeAsync)(at, stream)));
-    struct call c = {.now = free_now, .args = &f, .name = "cuMemFreeAsync"};
-    return call_on(&c, s);
+    /* An unknown block may be a graph's, or none, or one whose free the driver has already. No
+     * query tells until the device is there, so the driver judges it inline. */
+    bool judged = !f.block.block && !MUTANT(free_late);
+    struct call c = {.now = free_now,
+                     .run = free_run,
+                     .drop = free_drop,
+                     .pack = free_pack,
+                     .args = &f,
+                     .req = {.bytes = sizeof(f),
+                             .flags = VHQ_UNCOUNTED | (judged ? VHQ_MUST_INLINE : 0) |
+                                      MUTANT_OVERTAKES(free_overtakes)},
+                     .name = "cuMemFreeAsync"};
+    CUresult r = call_on(&c, s);
+    if (queued && f.called && r == CUDA_SUCCESS)
+        block_free_end(f.block);
+    return r;
 }
 
 /* ---- what keeps a block from being taken up ----------------------------------------------- */

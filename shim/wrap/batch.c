@@ -7,14 +7,19 @@
 
 #include "shim/wrap/op.h"
 
-enum { BATCH_ARRAYS = 5, BATCH_MAX = 512, PREFER_OVERLAP = 1 /* a flag, 12.8 */ };
+enum { BATCH_MAX = 512, PREFER_OVERLAP = 1 /* a flag, 12.8 */ };
+/* The first arrays have `count` elements. The last two are a list of its own: what is said of
+ * operations, and the index of the first of which it is said. */
+enum { TO, FROM, SIZES, EXTRA, INDEX, BATCH_ARRAYS };
+static_assert(sizeof(CUdeviceptr) == sizeof(size_t), "elements of all but one have one size");
 
 struct batch {
     CUstream stream;
     CUresult (*call)(const struct batch *b);
     void *array[BATCH_ARRAYS];
-    uint32_t bytes[BATCH_ARRAYS];
+    uint32_t bytes[BATCH_ARRAYS]; /* 0: it is missing or too long */
     size_t count, extra_count;
+    size_t extra_size; /* of an element; 0: the call has no such list */
     unsigned long long flags;
     const struct gpu_device *gpu; /* the stream's */
     size_t *out; /* index of the operation that failed; written before the call returns */
@@ -52,6 +57,11 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     if (!s || !s->q)
         return call_on(&c, s);
     b->gpu = s->ctx->gpu;
+    for (int i = 0; i < BATCH_ARRAYS; i++) {
+        size_t n = i < EXTRA ? b->count : b->extra_count;
+        size_t each = i == EXTRA ? b->extra_size : sizeof(size_t);
+        b->bytes[i] = b->array[i] && n <= BATCH_MAX ? (uint32_t)(n * each) : 0;
+    }
     c.req.est_ns = est_ns(b);
     /* No batch may go into the legacy stream, as cuda.h says of each kind. */
     c.req.flags = b->count && b->count <= BATCH_MAX && b->stream != CU_STREAM_LEGACY
@@ -66,15 +76,11 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     return call_on(&c, s);
 }
 
-/* An array of `n` elements; a missing one is for the driver to judge, inline. */
-#define ARRAY(b, i, pointer, n)                                                                    \
-    ((b)->array[i] = (void *)(pointer),                                                            \
-     (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof(*(pointer))) : 0)
-
 /* The bytes of the first `most` elements. It is also called for a batch that the driver will
  * refuse, so there may be no sizes. */
-static size_t batch_bytes(const struct batch *b, const size_t *sizes, size_t most)
+static size_t batch_bytes(const struct batch *b, size_t most)
 {
+    const size_t *sizes = b->array[SIZES];
     size_t sum = 0;
     for (size_t i = 0; sizes && i < b->count && i < most; i++)
         sum += sizes[i];
@@ -83,8 +89,9 @@ static size_t batch_bytes(const struct batch *b, const size_t *sizes, size_t mos
 
 /* True if each element of the second list begins at an index of the first list, 0 first and then
  * rising. Any other order is an error of the call. */
-static bool batch_indexed(const struct batch *b, const size_t *index)
+static bool batch_indexed(const struct batch *b)
 {
+    const size_t *index = b->array[INDEX];
     for (size_t i = 0; i < b->extra_count; i++)
         if (index[i] >= b->count || (i ? index[i] <= index[i - 1] : index[0] != 0))
             return false;
@@ -95,28 +102,24 @@ static bool batch_indexed(const struct batch *b, const size_t *index)
 
 static uint64_t copy_ns(const struct batch *b)
 {
-    return estimate_upload_ns(batch_bytes(b, b->array[2], SIZE_MAX));
-}
-
-static bool attributes_allow(const CUmemcpyAttributes *attrs, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        /* DURING_API_CALL: the source may be gone when the call has returned. */
-        if (!((attrs[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-               attrs[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_ANY) &&
-              attrs[i].flags <= PREFER_OVERLAP))
-            return false;
-    return true;
+    return estimate_upload_ns(batch_bytes(b, SIZE_MAX));
 }
 
 static uint32_t copy_flags(const struct batch *b)
 {
-    const CUdeviceptr *dst = b->array[0], *src = b->array[1];
-    const size_t *sizes = b->array[2];
-    uint32_t flags = 0;
-    if (!b->bytes[0] || !b->bytes[1] || !b->bytes[2] || !b->bytes[3] || !b->bytes[4] ||
-        !attributes_allow(b->array[3], b->extra_count) || !batch_indexed(b, b->array[4]))
-        return VHQ_MUST_INLINE;
+    const CUdeviceptr *dst = b->array[TO], *src = b->array[FROM];
+    const size_t *sizes = b->array[SIZES];
+    const CUmemcpyAttributes *attrs = b->array[EXTRA];
+    for (int i = 0; i < BATCH_ARRAYS; i++)
+        if (!b->bytes[i])
+            return VHQ_MUST_INLINE;
+    uint32_t flags = batch_indexed(b) ? 0 : VHQ_MUST_INLINE;
+    for (size_t i = 0; i < b->extra_count && !flags; i++)
+        /* DURING_API_CALL: the source may be gone when the call has returned. */
+        if ((attrs[i].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+             attrs[i].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_ANY) ||
+            attrs[i].flags > PREFER_OVERLAP)
+            flags = VHQ_MUST_INLINE;
     for (size_t i = 0; i < b->count && !flags; i++)
         flags = !sizes[i] ? VHQ_MUST_INLINE
                           : memory_flags(dst[i], sizes[i], MEMORY_ANY) |
@@ -125,47 +128,41 @@ static uint32_t copy_flags(const struct batch *b)
     return flags;
 }
 
-static void copy_fill(struct batch *b, CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-                      size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs)
-{
-    b->count = count;
-    b->extra_count = numAttrs;
-    ARRAY(b, 0, dsts, count);
-    ARRAY(b, 1, srcs, count);
-    ARRAY(b, 2, sizes, count);
-    ARRAY(b, 3, attrs, numAttrs);
-    ARRAY(b, 4, attrsIdxs, numAttrs);
-}
+#define COPIES(dsts, srcs, sizes, n, attrs, indices, m)                                            \
+    .count = n, .extra_count = m, .extra_size = sizeof(CUmemcpyAttributes),                        \
+    .array = {dsts, srcs, sizes, attrs, indices}
 
 static CUresult copy_v1(const struct batch *b)
 {
     size_t ignored;
-    return REAL(cuMemcpyBatchAsync)(b->array[0], b->array[1], b->array[2], b->count, b->array[3],
-                                    b->array[4], b->extra_count, b->out ? b->out : &ignored,
-                                    b->stream);
+    return REAL(cuMemcpyBatchAsync)(b->array[TO], b->array[FROM], b->array[SIZES], b->count,
+                                    b->array[EXTRA], b->array[INDEX], b->extra_count,
+                                    b->out ? b->out : &ignored, b->stream);
 }
 BOTH(cuMemcpyBatchAsync, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_t *, sizes),
      (size_t, count), (CUmemcpyAttributes *, attrs), (size_t *, attrsIdxs), (size_t, numAttrs),
      (size_t *, failIdx), (CUstream, stream))
 {
-    struct batch b = {.stream = stream, .call = copy_v1, .out = failIdx};
-    copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
+    struct batch b = {.stream = stream,
+                      .call = copy_v1,
+                      .out = failIdx,
+                      COPIES(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs)};
     return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
 /* One copy is a batch of one. */
 static CUresult copy_one(const struct batch *b)
 {
-    const CUdeviceptr *dst = b->array[0], *src = b->array[1];
-    const size_t *size = b->array[2];
-    return REAL(cuMemcpyWithAttributesAsync)(*dst, *src, *size, b->array[3], b->stream);
+    const CUdeviceptr *dst = b->array[TO], *src = b->array[FROM];
+    const size_t *size = b->array[SIZES];
+    return REAL(cuMemcpyWithAttributesAsync)(*dst, *src, *size, b->array[EXTRA], b->stream);
 }
 BOTH(cuMemcpyWithAttributesAsync, (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, size),
      (CUmemcpyAttributes *, attr), (CUstream, stream))
 {
     size_t first = 0;
-    struct batch b = {.stream = stream, .call = copy_one};
-    copy_fill(&b, &dst, &src, &size, 1, attr, &first, 1);
+    struct batch b = {
+        .stream = stream, .call = copy_one, COPIES(&dst, &src, &size, 1, attr, &first, 1)};
     return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
@@ -179,15 +176,16 @@ OP_LAST(cuMemcpy3DWithAttributesAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
 
 static CUresult copy_v2(const struct batch *b)
 {
-    return REAL(cuMemcpyBatchAsync_v2)(b->array[0], b->array[1], b->array[2], b->count, b->array[3],
-                                       b->array[4], b->extra_count, b->stream);
+    return REAL(cuMemcpyBatchAsync_v2)(b->array[TO], b->array[FROM], b->array[SIZES], b->count,
+                                       b->array[EXTRA], b->array[INDEX], b->extra_count, b->stream);
 }
 BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_t *, sizes),
      (size_t, count), (CUmemcpyAttributes *, attrs), (size_t *, attrsIdxs), (size_t, numAttrs),
      (CUstream, stream))
 {
-    struct batch b = {.stream = stream, .call = copy_v2};
-    copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
+    struct batch b = {.stream = stream,
+                      .call = copy_v2,
+                      COPIES(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs)};
     return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
@@ -195,13 +193,15 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
 
 static uint32_t managed_flags(const struct batch *b)
 {
-    const CUdeviceptr *at = b->array[0];
-    const size_t *sizes = b->array[1];
-    const CUmemLocation *where = b->array[2];
-    uint32_t flags = b->bytes[0] && b->bytes[1] && !b->flags ? 0 : VHQ_MUST_INLINE;
-    if (MUTANT(batch_late) && b->bytes[0] && b->bytes[1])
+    const CUdeviceptr *at = b->array[TO];
+    const size_t *sizes = b->array[SIZES];
+    const CUmemLocation *where = b->array[EXTRA];
+    if (b->extra_size && !b->extra_count) /* each range needs a location */
+        return VHQ_MUST_INLINE;
+    uint32_t flags = b->bytes[TO] && b->bytes[SIZES] && !b->flags ? 0 : VHQ_MUST_INLINE;
+    if (MUTANT(batch_late) && b->bytes[TO] && b->bytes[SIZES])
         return 0;
-    if (b->extra_count && (!b->bytes[2] || !b->bytes[3] || !batch_indexed(b, b->array[3])))
+    if (b->extra_count && (!b->bytes[EXTRA] || !b->bytes[INDEX] || !batch_indexed(b)))
         return VHQ_MUST_INLINE;
     for (size_t i = 0; !flags && i < b->count; i++)
         flags = sizes[i] ? memory_flags(at[i], sizes[i], MEMORY_MANAGED) : VHQ_MUST_INLINE;
@@ -210,53 +210,45 @@ static uint32_t managed_flags(const struct batch *b)
     return flags;
 }
 
-/* Each range needs a location. */
-static uint32_t located_flags(const struct batch *b)
-{
-    return b->extra_count ? managed_flags(b) : VHQ_MUST_INLINE;
-}
-
 static uint64_t managed_ns(const struct batch *b)
 {
-    return estimate_copy_ns(batch_bytes(b, b->array[1], BATCH_MAX), false);
-}
-
-static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, size_t count,
-                         unsigned long long flags)
-{
-    b->count = count;
-    b->flags = flags;
-    ARRAY(b, 0, dptrs, count);
-    ARRAY(b, 1, sizes, count);
+    return estimate_copy_ns(batch_bytes(b, BATCH_MAX), false);
 }
 
 #define LOCATED(sym, name)                                                                         \
     static CUresult name(const struct batch *b)                                                    \
     {                                                                                              \
-        return REAL(sym)(b->array[0], b->array[1], b->count, b->array[2], b->array[3],             \
-                         b->extra_count, b->flags, b->stream);                                     \
+        return REAL(sym)(b->array[TO], b->array[SIZES], b->count, b->array[EXTRA],                 \
+                         b->array[INDEX], b->extra_count, b->flags, b->stream);                    \
     }                                                                                              \
     BOTH(sym, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t, count), (CUmemLocation *, locs), \
          (size_t *, locIdxs), (size_t, numLocs), (unsigned long long, flags), (CUstream, stream))  \
     {                                                                                              \
-        struct batch b = {.stream = stream, .call = name, .extra_count = numLocs};                 \
-        managed_fill(&b, dptrs, sizes, count, flags);                                              \
-        ARRAY(&b, 2, locs, numLocs);                                                               \
-        ARRAY(&b, 3, locIdxs, numLocs);                                                            \
-        return batch_submit(&b, ptds, located_flags, managed_ns);                                  \
+        struct batch b = {.stream = stream,                                                        \
+                          .call = name,                                                            \
+                          .count = count,                                                          \
+                          .flags = flags,                                                          \
+                          .extra_count = numLocs,                                                  \
+                          .extra_size = sizeof(*locs),                                             \
+                          .array = {dptrs, NULL, sizes, locs, locIdxs}};                           \
+        return batch_submit(&b, ptds, managed_flags, managed_ns);                                  \
     }
 LOCATED(cuMemPrefetchBatchAsync, prefetch)
 LOCATED(cuMemDiscardAndPrefetchBatchAsync, discard_and_prefetch)
 
 static CUresult discard(const struct batch *b)
 {
-    return REAL(cuMemDiscardBatchAsync)(b->array[0], b->array[1], b->count, b->flags, b->stream);
+    return REAL(cuMemDiscardBatchAsync)(b->array[TO], b->array[SIZES], b->count, b->flags,
+                                        b->stream);
 }
 BOTH(cuMemDiscardBatchAsync, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t, count),
      (unsigned long long, flags), (CUstream, stream))
 {
-    struct batch b = {.stream = stream, .call = discard};
-    managed_fill(&b, dptrs, sizes, count, flags);
+    struct batch b = {.stream = stream,
+                      .call = discard,
+                      .count = count,
+                      .flags = flags,
+                      .array = {dptrs, NULL, sizes}};
     return batch_submit(&b, ptds, managed_flags, managed_ns);
 }
 

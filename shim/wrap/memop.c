@@ -25,7 +25,7 @@ enum { FLAG_SETS = 8 };
 static uint64_t memop_bit(enum memop_kind kind, bool v1, unsigned flags)
 {
     unsigned row = (v1 ? MEMOP_KINDS : 0u) + (unsigned)kind;
-    return flags < FLAG_SETS ? UINT64_C(1) << (row * FLAG_SETS + flags) : 0;
+    return kind < MEMOP_KINDS && flags < FLAG_SETS ? UINT64_C(1) << (row * FLAG_SETS + flags) : 0;
 }
 
 static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdeviceptr addr,
@@ -129,17 +129,16 @@ static enum memop_kind op_kind(const CUstreamBatchMemOpParams *op)
 
 static bool batch_waits(const struct batch *b)
 {
-    for (unsigned i = 0; i < b->count; i++)
-        if (op_kind(&b->op[i]) == WAIT_32 || op_kind(&b->op[i]) == WAIT_64)
-            return true;
-    return false;
+    bool waits = false;
+    for (unsigned i = 0; batch_readable(b) && i < b->count && !waits; i++)
+        waits = op_kind(&b->op[i]) == WAIT_32 || op_kind(&b->op[i]) == WAIT_64;
+    return waits;
 }
 
 static int batch_now(void *args)
 {
     const struct batch *b = args;
-    bool waits = batch_readable(b) && batch_waits(b);
-    struct watch *watched = waits ? external_wait_begin(b->stream) : NULL;
+    struct watch *watched = batch_waits(b) ? external_wait_begin(b->stream) : NULL;
     CUresult r = b->v1 ? REAL(cuStreamBatchMemOp)(b->stream, b->count, b->op, b->flags)
                        : REAL(cuStreamBatchMemOp_v2)(b->stream, b->count, b->op, b->flags);
     external_wait_end(watched);
@@ -162,13 +161,6 @@ static void batch_pack(void *payload, const void *args)
     memcpy(to->copy, from->op, from->count * sizeof(*from->op));
 }
 
-/* The members of writes and waits are in the same places. */
-static uint64_t op_bit(const CUstreamBatchMemOpParams *op, bool v1)
-{
-    enum memop_kind kind = op_kind(op);
-    return kind < MEMOP_KINDS ? memop_bit(kind, v1, op->waitValue.flags) : 0;
-}
-
 static CUresult batch_submit(struct batch *b, bool ptds)
 {
     struct call c = {.now = batch_now, .pack = batch_pack, .args = b};
@@ -176,23 +168,27 @@ static CUresult batch_submit(struct batch *b, bool ptds)
     uint64_t bits = 0;
     if (!batch_readable(b))
         s = NULL;
-    if (s && s->q) {
+    bool queued = s && s->q, waits = batch_waits(b);
+    if (queued) {
         c.run = batch_run;
         c.req.flags = b->flags ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
-        c.req.flags |= batch_waits(b) ? 0 : MUTANT_OVERTAKES(memop_overtakes);
-        for (unsigned i = 0; i < b->count; i++) {
-            enum memop_kind kind = op_kind(&b->op[i]);
-            c.req.flags |= memop_flags(s->ctx, op_bit(&b->op[i], b->v1), b->op[i].waitValue.address,
-                                       kind == WRITE_64 || kind == WAIT_64 ? 8 : 4);
-            bits |= op_bit(&b->op[i], b->v1);
-        }
+        c.req.flags |= waits ? 0 : MUTANT_OVERTAKES(memop_overtakes);
         c.req.bytes = (uint32_t)(sizeof(*b) + b->count * sizeof(*b->op));
     }
-    if (s && batch_waits(b))
+    if (s && waits)
         c.req.flags |= VHQ_AFTER_ALL;
-    for (unsigned i = 0; s && i < b->count; i++)
-        if (op_kind(&b->op[i]) < WAIT_32)
-            c.req.flags |= memop_peer(s, b->op[i].writeValue.address);
+    for (unsigned i = 0; s && i < b->count; i++) {
+        const CUstreamBatchMemOpParams *op = &b->op[i];
+        enum memop_kind kind = op_kind(op);
+        /* The members of writes and waits are in the same places. */
+        uint64_t bit = memop_bit(kind, b->v1, op->waitValue.flags);
+        if (queued)
+            c.req.flags |= memop_flags(s->ctx, bit, op->waitValue.address,
+                                       kind == WRITE_64 || kind == WAIT_64 ? 8 : 4);
+        if (kind < WAIT_32)
+            c.req.flags |= memop_peer(s, op->waitValue.address);
+        bits |= bit;
+    }
     return memop_seen(s, bits, call_on(&c, s));
 }
 

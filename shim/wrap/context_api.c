@@ -1,10 +1,14 @@
 /*
- * context_api.c - threads change their current context, and contexts go. What a thread remembers of
- * its context is void after a change. Before a context goes, what is buffered is submitted and
- * complete; then the shim forgets what it knew of the context.
+ * context_api.c - calls about whole contexts: threads change their current context, contexts go, and
+ * events stand for them. What a thread remembers of its context is void after a change. Before a
+ * context goes, what is buffered is submitted and complete; then the shim forgets what it knew of
+ * the context.
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
+#include "shim/path/drain.h"
+#include "shim/path/external_wait.h"
+#include "shim/objects/event.h"
 #include "shim/objects/late.h"
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
@@ -126,14 +130,12 @@ static void find_green(struct shim_context *ctx, void *user)
 /* Closes a primary context and its green contexts, which have gone with it. */
 static void primary_close(struct shim_context *ctx)
 {
-    struct shim_context *green;
+    struct shim_context *last;
     do {
-        green = NULL;
-        context_each_kin(ctx, find_green, &green);
-        if (green)
-            context_close(green, false);
-    } while (green);
-    context_close(ctx, false);
+        last = ctx;
+        context_each_kin(ctx, find_green, &last);
+        context_close(last, false);
+    } while (last != ctx);
 }
 
 /* How often the application holds a device's primary context, as far as the shim saw its calls. */
@@ -168,10 +170,13 @@ static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
     return r;
 }
 
-/* Other holders are left, so the driver waits for nothing. Two threads may release at the same
- * time, though, and the driver may take this one for the last. */
-static CUresult primary_lives(CUdevice device, CUresult (*end)(CUdevice))
+static CUresult primary_release(CUdevice device, CUresult (*end)(CUdevice))
 {
+    uint32_t holders = counted(device) && !thread_bypasses() ? count_down(&retained[device]) : 0;
+    if (holders <= 1 || MUTANT(release_waits))
+        return primary_end(device, end);
+    /* Other holders are left, so the driver waits for nothing. Two threads may release at the same
+     * time, though, and the driver may take this one for the last. */
     struct shim_context *ctx = primary_of(device);
     CUresult r = end(device);
     if (r != CUDA_SUCCESS)
@@ -179,13 +184,6 @@ static CUresult primary_lives(CUdevice device, CUresult (*end)(CUdevice))
     else if (ctx && primary_over(device))
         primary_close(ctx);
     return r;
-}
-
-static CUresult primary_release(CUdevice device, CUresult (*end)(CUdevice))
-{
-    uint32_t holders = counted(device) && !thread_bypasses() ? count_down(&retained[device]) : 0;
-    return holders > 1 && !MUTANT(release_waits) ? primary_lives(device, end)
-                                                 : primary_end(device, end);
 }
 
 static CUresult primary_reset(CUdevice device, CUresult (*end)(CUdevice))
@@ -204,3 +202,81 @@ PRIMARY(cuDevicePrimaryCtxRelease, primary_release)
 PRIMARY(cuDevicePrimaryCtxRelease_v2, primary_release)
 PRIMARY(cuDevicePrimaryCtxReset, primary_reset)
 PRIMARY(cuDevicePrimaryCtxReset_v2, primary_reset)
+
+/* ---- events that stand for whole contexts -------------------------------------------------- */
+
+/* Such a record or wait takes its place in the driver behind what was called before: what its
+ * context has buffered, and earlier records of the event and waits for it, which may be in any
+ * context. */
+
+static void given_work(struct shim_context *ctx, void *user)
+{
+    pthread_mutex_lock(&ctx->lock);
+    ctx->waits = true;
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        atomic_fetch_add(&s->epoch, EPOCH_CALL);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* A wait counts as work in each stream, before the driver is called and again after it. So a thread
+ * that finds a stream done in between has not seen the wait. A record is work in no stream. */
+static void streams_wait(CUcontext handle)
+{
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_find(handle);
+    if (ctx)
+        context_each_kin(ctx, given_work, NULL);
+}
+
+static void record_begins(CUevent event)
+{
+    struct shim_context *own = MUTANT(context_record_undrained) ? context_current_known() : NULL;
+    if (own)
+        drain_context(own, false);
+    if (thread_bypasses())
+        return;
+    if (!MUTANT(context_record_undrained))
+        drain_all(false);
+    struct shim_event *ev = event_find(event);
+    if (ev) /* it is behind all of some context, and stands for no stream */
+        event_note(ev, NULL, 0);
+}
+
+#define RECORDS(sym, type)                                                                         \
+    WRAPPED(sym, record_begins(hEvent),                                                            \
+            if (r == CUDA_SUCCESS && !thread_bypasses()) event_clear_captured(hEvent),             \
+            (type, hCtx), (CUevent, hEvent))
+RECORDS(cuCtxRecordEvent, CUcontext)
+RECORDS(cuGreenCtxRecordEvent, CUgreenCtx)
+
+/* `green`: NULL in a call that names the context itself. */
+static CUresult context_wait(CUcontext handle, const CUgreenCtx *green, CUevent event)
+{
+    if (!MUTANT(context_wait_undrained) && !thread_bypasses())
+        drain_all(false);
+    streams_wait(handle);
+    /* Another process's record may be work that this one holds, as with a stream's wait for it. */
+    const struct shim_event *ev = thread_bypasses() ? NULL : event_find(event);
+    struct shim_context *ctx = ev && ev->interprocess ? context_find(handle) : NULL;
+    if (ctx)
+        external_wait_note();
+    struct watch *watched =
+        ctx && !MUTANT(context_waits_untold) ? external_wait_begin_context(ctx) : NULL;
+    CUresult r =
+        green ? REAL(cuGreenCtxWaitEvent)(*green, event) : REAL(cuCtxWaitEvent)(handle, event);
+    external_wait_end(watched);
+    if (r == CUDA_SUCCESS)
+        streams_wait(handle);
+    return r;
+}
+
+EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+    return context_wait(hCtx, NULL, hEvent);
+}
+EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+    CUcontext handle = NULL;
+    if (REAL(cuCtxFromGreenCtx)(&handle, hCtx) != CUDA_SUCCESS)
+        handle = NULL;
+    return context_wait(handle, &hCtx, hEvent);
+}

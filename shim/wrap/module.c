@@ -49,53 +49,41 @@ NOTED(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, 
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
-/* Buffered launches go first. What the driver accepted before it may refuse from now on. */
-static void attribute_changes(CUfunction handle, struct shim_function *f)
+/* `kernel`: it is a CUkernel, whose attribute is set for `device` alone. */
+static CUresult attribute_set(CUfunction handle, CUfunction_attribute which, int value, bool kernel,
+                              CUdevice device)
 {
-    drain_all(false);
-    if (handle)
-        function_attributes_forget(handle, f);
-}
-
-static CUresult attribute_set(CUresult r, struct shim_function *f, CUfunction_attribute attribute,
-                              int value)
-{
+    struct shim_function *f = NULL;
+    /* If nothing is deferred, nothing has to be known of functions. */
+    if (!thread_bypasses() && atomic_load(&context_queued)) {
+        struct shim_context *ctx = context_current_known();
+        /* A function may be of another context than the current one, so only a launch makes it
+         * known. */
+        if (ctx && !kernel)
+            f = function_known(handle, ctx);
+        else if (ctx && (ctx->gpu->handle == device || MUTANT(kernel_attribute_swallowed)))
+            f = function_of(handle, ctx);
+        /* Some libraries set the same value before every launch: that changes nothing. */
+        if (f && function_attribute_is(f, which, value))
+            return context_answer(ctx, CUDA_SUCCESS);
+        /* Buffered launches go first. What the driver accepted before it may refuse from now on. */
+        drain_all(false);
+        if (handle)
+            function_attributes_forget(handle, f);
+    }
+    CUresult r = kernel ? REAL(cuKernelSetAttribute)(which, value, (CUkernel)handle, device)
+                        : REAL(cuFuncSetAttribute)(handle, which, value);
     if (f && r == CUDA_SUCCESS)
-        function_attribute_set(f, attribute, value);
+        function_attribute_set(f, which, value);
     return r;
 }
 
-/* True if nothing is deferred: then nothing has to be known of functions. */
-static bool attribute_passes(void)
-{
-    return thread_bypasses() || !atomic_load(&context_queued);
-}
-
-/* The function may be of another context than the current one, so only a launch makes it known. */
 EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 {
-    if (attribute_passes())
-        return REAL(cuFuncSetAttribute)(hfunc, attrib, value);
-    struct shim_context *ctx = context_current_known();
-    struct shim_function *f = ctx ? function_known(hfunc, ctx) : NULL;
-    /* Some libraries set the same value before every launch: that changes nothing. */
-    if (f && function_attribute_is(f, attrib, value))
-        return context_answer(ctx, CUDA_SUCCESS);
-    attribute_changes(hfunc, f);
-    return attribute_set(REAL(cuFuncSetAttribute)(hfunc, attrib, value), f, attrib, value);
+    return attribute_set(hfunc, attrib, value, false, 0);
 }
-
 EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
                                      CUdevice dev)
 {
-    if (attribute_passes())
-        return REAL(cuKernelSetAttribute)(attrib, val, kernel, dev);
-    struct shim_context *ctx = context_current_known();
-    struct shim_function *f = ctx && (ctx->gpu->handle == dev || MUTANT(kernel_attribute_swallowed))
-                                  ? function_of((CUfunction)kernel, ctx)
-                                  : NULL;
-    if (f && function_attribute_is(f, attrib, val))
-        return context_answer(ctx, CUDA_SUCCESS);
-    attribute_changes((CUfunction)kernel, f);
-    return attribute_set(REAL(cuKernelSetAttribute)(attrib, val, kernel, dev), f, attrib, val);
+    return attribute_set((CUfunction)kernel, attrib, val, true, dev);
 }

@@ -114,29 +114,6 @@ static uint64_t queue_sent(const struct shim_stream *s)
     return s->q && vhq_loose(s->q) ? vhq_sent(s->q) : 0;
 }
 
-/* Takes the lock under which a queue is taken away. While this thread waited, another one may have
- * destroyed the stream or its context. The stream may then serve as another one by now, and its
- * epoch goes on. */
-static uint64_t queue_sent_late(const struct shim_stream *s)
-{
-    if (!s->q)
-        return 0;
-    pthread_mutex_lock(&s->ctx->lock);
-    uint64_t sent = queue_sent(s);
-    pthread_mutex_unlock(&s->ctx->lock);
-    return sent;
-}
-
-static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t epoch)
-{
-    if (!sent || atomic_load(&s->epoch) != epoch || !query_lock(s->ctx))
-        return;
-    STOP(queue_settle);
-    if (s->q && atomic_load(&s->epoch) == epoch)
-        vhq_note_complete(s->q, sent);
-    query_unlock(s->ctx);
-}
-
 /* The driver has said that all is complete, after these values were read. */
 static inline __attribute__((always_inline)) void
 stream_complete(struct shim_stream *s, uint64_t sent, uint32_t gone, uint64_t epoch)
@@ -144,7 +121,12 @@ stream_complete(struct shim_stream *s, uint64_t sent, uint32_t gone, uint64_t ep
     if (s->kind == VHQ_LEGACY)
         atomic_store(&s->ctx->gone_complete, gone);
     schedule_complete(s, epoch);
-    queue_settle(s, sent, epoch);
+    if (!sent || atomic_load(&s->epoch) != epoch || !query_lock(s->ctx))
+        return;
+    STOP(queue_settle);
+    if (s->q && atomic_load(&s->epoch) == epoch)
+        vhq_note_complete(s->q, sent);
+    query_unlock(s->ctx);
 }
 
 BOTH(cuStreamQuery, (CUstream, handle))
@@ -183,7 +165,15 @@ static CUresult stream_synchronize(CUstream handle)
     uint64_t epoch = atomic_load(&s->epoch);
     if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, thread_boosts(s));
-    uint64_t sent = queue_sent_late(s);
+    uint64_t sent = 0;
+    if (s->q) {
+        /* A queue is taken away under this lock. While this thread waited, another one may have
+         * destroyed the stream or its context. The stream may then serve as another one by now, and
+         * its epoch goes on. */
+        pthread_mutex_lock(&s->ctx->lock);
+        sent = queue_sent(s);
+        pthread_mutex_unlock(&s->ctx->lock);
+    }
     uint32_t gone = atomic_load(&s->ctx->gone);
     CUresult r;
     CAPTURE_LATER(captures, r, REAL(cuStreamSynchronize)(handle));
@@ -301,7 +291,7 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
             schedule_complete(s, s->synced_epoch);
         atomic_store(&s->synced, false);
     }
-    if (r == CUDA_SUCCESS) {
+    if (complete) {
         atomic_store(&ctx->foreign_complete, foreign);
         atomic_store(&ctx->gone_complete, gone);
     }

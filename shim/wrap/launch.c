@@ -253,14 +253,6 @@ static void attributes_events(const CUlaunchConfig *config, void (*each)(CUevent
     }
 }
 
-static bool attributes_cooperative(const CUlaunchConfig *config)
-{
-    for (unsigned i = 0; config && i < config->numAttrs; i++)
-        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-            return config->attrs[i].value.cooperative != 0;
-    return false;
-}
-
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash ^= value + UINT64_C(0x9e3779b97f4a7c15) + (hash << 6) + (hash >> 2);
@@ -289,12 +281,15 @@ static uint64_t launch_shape(const struct launch *l)
     uint64_t hash = mix((uint64_t)l->k.kind + 1, l->k.block[0]);
     hash = mix(hash, (uint64_t)l->k.block[1] << 32 | l->k.block[2]);
     hash = mix(hash, l->k.shared);
+    bool cooperative = l->k.kind == LAUNCH_COOPERATIVE;
     for (uint32_t i = 0; i < launch_attributes(l); i++) {
-        const struct attribute *row = &attributes[l->config->attrs[i].id];
-        hash = mix_bytes(mix(hash, (uint64_t)l->config->attrs[i].id),
-                         (const char *)&l->config->attrs[i].value + row->from, row->bytes);
+        const CUlaunchAttribute *a = &l->config->attrs[i];
+        const struct attribute *row = &attributes[a->id];
+        hash =
+            mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
+        cooperative |= a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && a->value.cooperative;
     }
-    if (l->k.kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config))
+    if (cooperative)
         hash = mix_bytes(hash, l->k.grid, sizeof(l->k.grid));
     return hash | 1; /* 0: no shape */
 }
@@ -331,11 +326,8 @@ static bool params_copyable(struct launch *l)
     if (l->extra) {
         /* `extra`: a buffer, its size, an end mark. The driver judges anything else. */
         const size_t *bytes = NULL;
-        for (unsigned i = 0; i < 8; i += 2) {
-            if (l->extra[i] == CU_LAUNCH_PARAM_END) {
-                l->extra_bytes = bytes ? *bytes : 0;
-                return l->extra_data && bytes;
-            }
+        unsigned i = 0;
+        for (; i < 8 && l->extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
             if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
                 l->extra_data = l->extra[i + 1];
             else if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
@@ -343,7 +335,8 @@ static bool params_copyable(struct launch *l)
             else
                 return false;
         }
-        return false;
+        l->extra_bytes = i < 8 && bytes ? *bytes : 0;
+        return i < 8 && l->extra_data && bytes;
     }
     if (!l->known->copyable || (l->known->params && !l->params))
         return false;

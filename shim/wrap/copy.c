@@ -26,37 +26,41 @@ static uint32_t target_flags(struct call *c, CUdeviceptr dst, size_t bytes)
 
 /* ---- linear ------------------------------------------------------------------------------- */
 
+#define NO_WAIT false /* within the device, or not known: the driver need not wait for it */
+
+/* The function that copies on the stream's variant of a default stream. */
+#define REAL_SYNC(sym, ...)                                                                        \
+    (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
 #define PIECE(sym, call)                                                                           \
     static CUresult sym##_piece(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)       \
     {                                                                                              \
         return call;                                                                               \
     }
+/* `waits`: see OP_SYNC. */
+#define LINEAR(async, sync, to, from, way, est, waits, flags)                                      \
+    PIECE(async, REAL(async)((to)dst, (from)src, n, stream))                                       \
+    PIECE(sync, REAL_SYNC(sync, (to)dst, (from)src, n))                                            \
+    OP_LAST_CUT(async, (flags) | POOLS(dst, src), est, CUT(async, way, dst, src), (to, dst),       \
+                (from, src), (size_t, ByteCount))                                                  \
+    OP_SYNC_CUT(sync, waits, est, CUT(sync, way, dst, src), (to, dst), (from, src),                \
+                (size_t, ByteCount))
 
-PIECE(cuMemcpyHtoDAsync_v2, REAL(cuMemcpyHtoDAsync_v2)(dst, (const void *)src, n, stream))
-OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
-            memory_flags(ADDRESS(srcHost), ByteCount, MEMORY_HOST) |
-                memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstDevice, srcHost),
-            OP_UPLOAD(ByteCount), CUT(cuMemcpyHtoDAsync_v2, COPY_UP, dstDevice, srcHost),
-            (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
-PIECE(cuMemcpyDtoHAsync_v2, REAL(cuMemcpyDtoHAsync_v2)((void *)dst, src, n, stream))
-OP_LAST_CUT(cuMemcpyDtoHAsync_v2,
-            target_flags(&c, ADDRESS(dstHost), ByteCount) |
-                memory_flags(ADDRESS(dstHost), ByteCount, MEMORY_HOST) |
-                memory_flags(srcDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstHost, srcDevice),
-            OP_COPY(ByteCount, false), CUT(cuMemcpyDtoHAsync_v2, COPY_DOWN, dstHost, srcDevice),
-            (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
-PIECE(cuMemcpyDtoDAsync_v2, REAL(cuMemcpyDtoDAsync_v2)(dst, src, n, stream))
-OP_LAST_CUT(cuMemcpyDtoDAsync_v2,
-            memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) |
-                memory_flags(srcDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstDevice, srcDevice),
-            OP_COPY(ByteCount, true), CUT(cuMemcpyDtoDAsync_v2, COPY_WITHIN, dstDevice, srcDevice),
-            (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice), (size_t, ByteCount))
-PIECE(cuMemcpyAsync, REAL(cuMemcpyAsync)(dst, src, n, stream))
-OP_LAST_CUT(cuMemcpyAsync,
-            target_flags(&c, dst, ByteCount) | memory_flags(src, ByteCount, MEMORY_ANY) |
-                POOLS(dst, src),
-            OP_UPLOAD(ByteCount), CUT(cuMemcpyAsync, copy_way(dst, src), dst, src),
-            (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
+LINEAR(cuMemcpyHtoDAsync_v2, cuMemcpyHtoD_v2, CUdeviceptr, const void *, COPY_UP,
+       OP_UPLOAD(ByteCount), memory_copy_waits(dst, ADDRESS(src)),
+       memory_flags(ADDRESS(src), ByteCount, MEMORY_HOST) |
+           memory_flags(dst, ByteCount, MEMORY_DEVICE))
+LINEAR(cuMemcpyDtoHAsync_v2, cuMemcpyDtoH_v2, void *, CUdeviceptr, COPY_DOWN,
+       OP_COPY(ByteCount, false), true,
+       target_flags(&c, ADDRESS(dst), ByteCount) |
+           memory_flags(ADDRESS(dst), ByteCount, MEMORY_HOST) |
+           memory_flags(src, ByteCount, MEMORY_DEVICE))
+LINEAR(cuMemcpyDtoDAsync_v2, cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr, COPY_WITHIN,
+       OP_COPY(ByteCount, true), NO_WAIT,
+       memory_flags(dst, ByteCount, MEMORY_DEVICE) | memory_flags(src, ByteCount, MEMORY_DEVICE))
+LINEAR(cuMemcpyAsync, cuMemcpy, CUdeviceptr, CUdeviceptr, copy_way(dst, src), OP_UPLOAD(ByteCount),
+       memory_copy_waits(dst, src),
+       target_flags(&c, dst, ByteCount) | memory_flags(src, ByteCount, MEMORY_ANY))
+
 static uint32_t contexts_flags(CUcontext a, CUcontext b)
 {
     return context_find(a) && context_find(b) ? 0 : VHQ_MUST_INLINE;
@@ -148,27 +152,6 @@ OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
 
 /* ---- synchronous, on the default stream ---------------------------------------------------- */
 
-#define NO_WAIT false /* within the device, or not known: the driver need not wait for it */
-
-#define SYNC_PIECE(sym, ...)                                                                       \
-    (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
-
-PIECE(cuMemcpyHtoD_v2, SYNC_PIECE(cuMemcpyHtoD_v2, dst, (const void *)src, n))
-OP_SYNC_CUT(cuMemcpyHtoD_v2, memory_copy_waits(dstDevice, ADDRESS(srcHost)), OP_UPLOAD(ByteCount),
-            CUT(cuMemcpyHtoD_v2, COPY_UP, dstDevice, srcHost), (CUdeviceptr, dstDevice),
-            (const void *, srcHost), (size_t, ByteCount))
-PIECE(cuMemcpyDtoH_v2, SYNC_PIECE(cuMemcpyDtoH_v2, (void *)dst, src, n))
-OP_SYNC_CUT(cuMemcpyDtoH_v2, true, OP_COPY(ByteCount, false),
-            CUT(cuMemcpyDtoH_v2, COPY_DOWN, dstHost, srcDevice), (void *, dstHost),
-            (CUdeviceptr, srcDevice), (size_t, ByteCount))
-PIECE(cuMemcpyDtoD_v2, SYNC_PIECE(cuMemcpyDtoD_v2, dst, src, n))
-OP_SYNC_CUT(cuMemcpyDtoD_v2, NO_WAIT, OP_COPY(ByteCount, true),
-            CUT(cuMemcpyDtoD_v2, COPY_WITHIN, dstDevice, srcDevice), (CUdeviceptr, dstDevice),
-            (CUdeviceptr, srcDevice), (size_t, ByteCount))
-PIECE(cuMemcpy, SYNC_PIECE(cuMemcpy, dst, src, n))
-OP_SYNC_CUT(cuMemcpy, memory_copy_waits(dst, src), OP_UPLOAD(ByteCount),
-            CUT(cuMemcpy, copy_way(dst, src), dst, src), (CUdeviceptr, dst), (CUdeviceptr, src),
-            (size_t, ByteCount))
 OP_SYNC(cuMemcpyPeer, NO_WAIT, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
         (CUcontext, dstContext), (CUdeviceptr, srcDevice), (CUcontext, srcContext),
         (size_t, ByteCount))
@@ -183,16 +166,14 @@ OP_SYNC(cuMemcpyAtoH_v2, true, OP_COPY(ByteCount, false), (void *, dstHost), (CU
 OP_SYNC(cuMemcpyAtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
         (size_t, dstOffset), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 
-static bool waits_into(CUmemorytype type, CUdeviceptr dst)
-{
-    return type == CU_MEMORYTYPE_HOST ||
-           (type == CU_MEMORYTYPE_UNIFIED && memory_copy_waits(dst, dst));
-}
-#define WAITS_INTO(op) ((op) && waits_into((op)->dstMemoryType, (op)->dstDevice))
+#define WAITS_INTO(op)                                                                             \
+    ((op) && ((op)->dstMemoryType == CU_MEMORYTYPE_HOST ||                                         \
+              ((op)->dstMemoryType == CU_MEMORYTYPE_UNIFIED &&                                     \
+               memory_copy_waits((op)->dstDevice, (op)->dstDevice))))
 
 static CUresult cuMemcpy3D_v2_piece(const CUDA_MEMCPY3D *op, CUstream stream)
 {
-    return SYNC_PIECE(cuMemcpy3D_v2, op);
+    return REAL_SYNC(cuMemcpy3D_v2, op);
 }
 OP_SYNC_CUT(cuMemcpy2D_v2, WAITS_INTO(pCopy), OP_COPY(BYTES_2D(pCopy), false),
             CUT_ROWS(cuMemcpy3D_v2, BYTES_2D(pCopy), box_of(pCopy)), (const CUDA_MEMCPY2D *, pCopy))

@@ -18,27 +18,14 @@ OP_LAST(cuGraphicsUnmapResources, IN_TURN, 0, (unsigned int, count),
 
 /* ---- waits: the signaller may wait for any stream of the context, as with values in memory --- */
 
-struct wait {
-    CUstream stream;
-    const CUexternalSemaphore *semaphores;
-    const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *params;
-    unsigned int count;
-};
-
-static int wait_run(void *args)
-{
-    const struct wait *a = args;
-    struct watch *watched = external_wait_begin(a->stream);
-    CUresult r = REAL(cuWaitExternalSemaphoresAsync)(a->semaphores, a->params, a->count, a->stream);
-    external_wait_end(watched);
-    return (int)r;
-}
-
+OP_RUN_WATCHED(cuWaitExternalSemaphoresAsync, true,
+               REAL(cuWaitExternalSemaphoresAsync)(a->semaphores, a->params, a->count, a->stream),
+               (const CUexternalSemaphore *, semaphores),
+               (const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, params), (unsigned int, count))
 BOTH(cuWaitExternalSemaphoresAsync, (const CUexternalSemaphore *, semaphores),
      (const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, params), (unsigned int, count),
      (CUstream, stream))
 {
-    struct wait a = {stream, semaphores, params, count};
-    struct call c = {.now = wait_run, .args = &a, .req = {.flags = VHQ_UNCOUNTED | VHQ_AFTER_ALL}};
-    return call_on(&c, call_stream(&a.stream, ptds));
+    struct cuWaitExternalSemaphoresAsync_args a = {stream, semaphores, params, count};
+    return op_turn(cuWaitExternalSemaphoresAsync_run, &a, VHQ_AFTER_ALL, ptds);
 }

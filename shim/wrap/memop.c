@@ -58,21 +58,8 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
 /* ---- one at a time ------------------------------------------------------------------------- */
 
 #define MEMOP(sym, type, kind, v1)                                                                 \
-    struct sym##_args {                                                                            \
-        CUstream stream;                                                                           \
-        CUdeviceptr addr;                                                                          \
-        type value;                                                                                \
-        unsigned int flags;                                                                        \
-    };                                                                                             \
-    static int sym##_run(void *payload)                                                            \
-    {                                                                                              \
-        struct sym##_args *a = payload;                                                            \
-        bool waits = (kind) == WAIT_32 || (kind) == WAIT_64;                                       \
-        struct watch *watched = waits ? external_wait_begin(a->stream) : NULL;                     \
-        CUresult r = REAL(sym)(a->stream, a->addr, a->value, a->flags);                            \
-        external_wait_end(watched);                                                                \
-        return (int)r;                                                                             \
-    }                                                                                              \
+    OP_RUN_WATCHED(sym, (kind) >= WAIT_32, REAL(sym)(a->stream, a->addr, a->value, a->flags),      \
+                   (CUdeviceptr, addr), (type, value), (unsigned int, flags))                      \
     BOTH(sym, (CUstream, stream), (CUdeviceptr, addr), (type, value), (unsigned int, flags))       \
     {                                                                                              \
         struct sym##_args a = {.stream = stream, .addr = addr, .value = value, .flags = flags};    \

@@ -28,37 +28,55 @@
                      .req = {.bytes = sizeof(a)},                                                  \
                      .name = #sym};
 
-/* In a stream without a queue the call goes at once, if it may. */
-#define OP_STREAM(sym)                                                                             \
-    struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
-    struct call_inline at_once = {.flags = VHQ_MUST_INLINE};                                       \
-    if (call_inline_begin(&at_once, s))                                                            \
-        return call_inline_end(&at_once, s, (CUresult)sym##_run(&a));
-
 #define OP_PLAN(flags_, est_)                                                                      \
     if (s && s->q)                                                                                 \
         c.req.flags = (flags_);                                                                    \
     if (s && (s->q || trace_on()))                                                                 \
         c.req.est_ns = (est_);
 
+/* `...`: the arguments of the call, but for its stream. In a stream without a queue it goes at once,
+ * if it may. */
 #define OP_BODY(sym, flags_, est_, cut_, ...)                                                      \
-    struct sym##_args a = {.stream = stream, EACH(OP_INIT, __VA_ARGS__)};                          \
-    OP_STREAM(sym)                                                                                 \
+    struct sym##_args a = {.stream = stream, __VA_ARGS__};                                         \
+    struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
+    struct call_inline at_once = {.flags = VHQ_MUST_INLINE};                                       \
+    if (call_inline_begin(&at_once, s))                                                            \
+        return call_inline_end(&at_once, s, (CUresult)sym##_run(&a));                              \
     OP_CALL(sym)                                                                                   \
     OP_PLAN(flags_, est_)                                                                          \
     cut_ return call_on(&c, s);
 
 /* The arguments of a call, and a function that replays it by `call_`. */
 #define OP_RUN(sym, call_, ...)                                                                    \
-    struct sym##_args {                                                                            \
-        CUstream stream;                                                                           \
-        EACH(OP_FIELD, __VA_ARGS__)                                                                \
-    };                                                                                             \
+    OP_ARGS(sym, __VA_ARGS__)                                                                      \
     static int sym##_run(void *payload)                                                            \
     {                                                                                              \
         struct sym##_args *a = payload;                                                            \
         return (int)call_;                                                                         \
     }
+/* The same for a call that waits for the outside if `waits_` says so (external_wait.h). */
+#define OP_RUN_WATCHED(sym, waits_, call_, ...)                                                    \
+    OP_ARGS(sym, __VA_ARGS__)                                                                      \
+    static int sym##_run(void *payload)                                                            \
+    {                                                                                              \
+        struct sym##_args *a = payload;                                                            \
+        struct watch *watched = (waits_) ? external_wait_begin(a->stream) : NULL;                  \
+        CUresult r = call_;                                                                        \
+        external_wait_end(watched);                                                                \
+        return (int)r;                                                                             \
+    }
+#define OP_ARGS(sym, ...)                                                                          \
+    struct sym##_args {                                                                            \
+        CUstream stream;                                                                           \
+        EACH(OP_FIELD, __VA_ARGS__)                                                                \
+    };
+
+/* Makes a call that is not deferred, in its turn, and leaves no record in a trace. */
+static inline CUresult op_turn(int (*now)(void *), void *args, uint32_t flags, bool ptds)
+{
+    struct call c = {.now = now, .args = args, .req = {.flags = VHQ_UNCOUNTED | flags}};
+    return call_on(&c, call_stream(args, ptds));
+}
 
 #define OP_NOTHING
 #define OP_LAST(sym, flags_, est_, ...) OP_LAST_CUT(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)
@@ -66,14 +84,14 @@
     OP_RUN(sym, REAL(sym)(EACH(OP_USE, __VA_ARGS__) a->stream), __VA_ARGS__)                       \
     BOTH(sym, __VA_ARGS__, (CUstream, stream))                                                     \
     {                                                                                              \
-        OP_BODY(sym, flags_, est_, cut_, __VA_ARGS__)                                              \
+        OP_BODY(sym, flags_, est_, cut_, EACH(OP_INIT, __VA_ARGS__))                               \
     }
 
 #define OP_FIRST(sym, flags_, est_, ...)                                                           \
     OP_RUN(sym, REAL(sym)(a->stream EACH(OP_USE_, __VA_ARGS__)), __VA_ARGS__)                      \
     BOTH(sym, (CUstream, stream), __VA_ARGS__)                                                     \
     {                                                                                              \
-        OP_BODY(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)                                        \
+        OP_BODY(sym, flags_, est_, OP_NOTHING, EACH(OP_INIT, __VA_ARGS__))                         \
     }
 
 #define OP_STRUCT(sym, type, flags_, est_) OP_STRUCT_CUT(sym, type, flags_, est_, OP_NOTHING)
@@ -83,11 +101,7 @@
     {                                                                                              \
         if (!op)                                                                                   \
             return REAL(sym)(op, stream_normal(stream, ptds));                                     \
-        struct sym##_args a = {.stream = stream, .op = *op};                                       \
-        OP_STREAM(sym)                                                                             \
-        OP_CALL(sym)                                                                               \
-        OP_PLAN(flags_, est_)                                                                      \
-        cut_ return call_on(&c, s);                                                                \
+        OP_BODY(sym, flags_, est_, cut_, .op = *op)                                                \
     }
 
 /* `waits`: the call returns when its work is complete, so the stream is idle if it has bytes. */

@@ -1,10 +1,9 @@
 /*
  * stream_api.c - streams come, change and go.
  */
-#include "shim/lookup/each.h"
-#include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/lookup/unknown.h"
+#include "shim/wrap/op.h"
 
 /* ---- create ------------------------------------------------------------------------------- */
 
@@ -55,7 +54,7 @@ static int destroy_run(void *payload)
     return 0;
 }
 
-static CUresult stream_destroy(CUstream handle)
+EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 {
     struct shim_stream *s =
         thread_bypasses() || !handle || stream_is_default(handle) ? NULL : stream_known(handle);
@@ -84,50 +83,25 @@ static CUresult stream_destroy(CUstream handle)
     return REAL(cuStreamDestroy_v2)(handle);
 }
 
-EXPORT CUresult cuStreamDestroy(CUstream hStream)
+EXPORT CUresult cuStreamDestroy(CUstream handle)
 {
-    return stream_destroy(hStream);
-}
-EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
-{
-    return stream_destroy(hStream);
+    return cuStreamDestroy_v2(handle);
 }
 
 /* ---- attributes: they apply to what is submitted from then on ------------------------------- */
 
-struct attribute {
-    CUstream stream, source;
-    CUstreamAttrID which;
-    const CUstreamAttrValue *value;
-};
-
-static int copy_run(void *args)
-{
-    const struct attribute *a = args;
-    return (int)REAL(cuStreamCopyAttributes)(a->stream, a->source);
-}
-
-static int set_run(void *args)
-{
-    const struct attribute *a = args;
-    return (int)REAL(cuStreamSetAttribute)(a->stream, a->which, a->value);
-}
-
-static CUresult attribute_submit(struct attribute *a, int (*now)(void *), bool ptds)
-{
-    struct call c = {.now = now, .args = a, .req = {.flags = VHQ_UNCOUNTED}};
-    a->source = stream_normal(a->source, ptds);
-    return call_on(&c, call_stream(&a->stream, ptds));
-}
-
+OP_RUN(cuStreamCopyAttributes, REAL(cuStreamCopyAttributes)(a->stream, a->source),
+       (CUstream, source))
 BOTH(cuStreamCopyAttributes, (CUstream, dst), (CUstream, src))
 {
-    struct attribute a = {.stream = dst, .source = src};
-    return attribute_submit(&a, copy_run, ptds);
+    struct cuStreamCopyAttributes_args a = {dst, stream_normal(src, ptds)};
+    return op_turn(cuStreamCopyAttributes_run, &a, 0, ptds);
 }
+OP_RUN(cuStreamSetAttribute, REAL(cuStreamSetAttribute)(a->stream, a->which, a->value),
+       (CUstreamAttrID, which), (const CUstreamAttrValue *, value))
 BOTH(cuStreamSetAttribute, (CUstream, stream), (CUstreamAttrID, which),
      (const CUstreamAttrValue *, value))
 {
-    struct attribute a = {.stream = stream, .which = which, .value = value};
-    return attribute_submit(&a, set_run, ptds);
+    struct cuStreamSetAttribute_args a = {stream, which, value};
+    return op_turn(cuStreamSetAttribute_run, &a, 0, ptds);
 }

@@ -36,14 +36,8 @@ static int begin_now(void *args)
     return (int)r;
 }
 
-/* Begins a capture behind what was called before it. */
-static CUresult capture_begin(struct begin *b)
-{
-    struct call c = {.now = begin_now, .args = b, .req = {.flags = VHQ_UNCOUNTED}};
-    return call_on(&c, MUTANT(capture_undrained) ? NULL : b->known);
-}
-
-/* As WRAPPED, around the driver's call with the arguments `a`. */
+/* As WRAPPED, around the driver's call with the arguments `a`. The capture begins behind what was
+ * called before it. */
 #define BEGINS(sym, before, after, ...)                                                            \
     struct sym##_args {                                                                            \
         EACH(OP_FIELD, __VA_ARGS__)                                                                \
@@ -60,7 +54,8 @@ static CUresult capture_begin(struct begin *b)
     {                                                                                              \
         struct sym##_args a = {EACH(OP_INIT, __VA_ARGS__)};                                        \
         struct begin b = {call_stream(&a.stream, ptds), sym##_run, &a};                            \
-        return capture_begin(&b);                                                                  \
+        struct call c = {.now = begin_now, .args = &b, .req = {.flags = VHQ_UNCOUNTED}};           \
+        return call_on(&c, MUTANT(capture_undrained) ? NULL : b.known);                            \
     }
 
 BEGINS(cuStreamBeginCapture, , , (CUstream, stream))

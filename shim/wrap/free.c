@@ -115,14 +115,8 @@ static bool access_grows(const CUmemAccessDesc *desc, size_t count)
     return true;
 }
 
-static void access_changes(const CUmemAccessDesc *desc, size_t count)
-{
-    if (MUTANT(access_waits))
-        context_each(context_finish, NULL);
-    if (!access_grows(desc, count))
-        going();
-}
-GOES(cuMemSetAccess, access_changes(desc, count), , (CUdeviceptr, ptr), (size_t, size),
+GOES(cuMemSetAccess, if (MUTANT(access_waits)) context_each(context_finish, NULL);
+     if (!access_grows(desc, count)) going(), , (CUdeviceptr, ptr), (size_t, size),
      (const CUmemAccessDesc *, desc), (size_t, count))
 ENDS(cuMemPoolSetAccess, !access_grows(map, count) && !MUTANT(pool_access_overtakes),
      (CUmemoryPool, pool), (const CUmemAccessDesc *, map), (size_t, count))

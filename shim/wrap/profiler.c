@@ -103,37 +103,11 @@ void profiler_gone(const void *base)
     pthread_mutex_unlock(&lock);
 }
 
-/* What the program launched before goes to the driver before the records begin. */
-static int begin(cupti_fn *cupti, const struct wanted *w, const uintptr_t arg[3])
-{
-    pthread_mutex_lock(&lock);
-    wanted_ask(w);
-    pthread_mutex_unlock(&lock);
-    if (!thread_bypasses())
-        drain_all(false);
-    int result = cupti(arg[0], arg[1], arg[2]);
-    pthread_mutex_lock(&lock);
-    wanted_answer(w, result == CUPTI_SUCCESS);
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-
-static int end(cupti_fn *cupti, const struct wanted *w, const uintptr_t arg[3], bool all)
-{
-    int result = cupti(arg[0], arg[1], arg[2]);
-
-    pthread_mutex_lock(&lock);
-    if (result == CUPTI_SUCCESS)
-        wanted_end(w, all);
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-
 static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, uintptr_t c)
 {
     cupti_fn *cupti = (cupti_fn *)found;
     const uintptr_t arg[] = {a, b, c};
-    bool all = calls[call].effect == ENDS_ALL;
+    bool begins = calls[call].effect == BEGINS, all = calls[call].effect == ENDS_ALL;
     struct wanted w = {.of = calls[call].kind ? a : 0,
                        .kind = all ? 0 : (uint32_t)arg[calls[call].kind]};
 
@@ -142,7 +116,22 @@ static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, u
     if (atomic_load(&shim_off)) /* as in a forked child, where another thread may have the lock */
         return cupti(a, b, c);
     w.copy = profiler_base(found);
-    return calls[call].effect == BEGINS ? begin(cupti, &w, arg) : end(cupti, &w, arg, all);
+    if (begins) {
+        pthread_mutex_lock(&lock);
+        wanted_ask(&w);
+        pthread_mutex_unlock(&lock);
+        /* What the program launched before goes to the driver before the records begin. */
+        if (!thread_bypasses())
+            drain_all(false);
+    }
+    int result = cupti(a, b, c);
+    pthread_mutex_lock(&lock);
+    if (begins)
+        wanted_answer(&w, result == CUPTI_SUCCESS);
+    else if (result == CUPTI_SUCCESS)
+        wanted_end(&w, all);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 #define X(function, effect, kind)                                                                  \
@@ -156,21 +145,17 @@ PROFILER_FUNCTIONS(X)
 #undef X
 
 /* One for each copy of CUPTI. */
+#define COPIES(F, function)                                                                        \
+    F(function, 0)                                                                                 \
+    F(function, 1) F(function, 2) F(function, 3) F(function, 4) F(function, 5) F(function, 6)      \
+        F(function, 7)
 #define FOUND(function, copy)                                                                      \
     static int function##_##copy(uintptr_t a, uintptr_t b, uintptr_t c)                            \
     {                                                                                              \
         void *found = atomic_load(&profiler_found[copy][PROFILER_##function]);                     \
         return run(PROFILER_##function, found, a, b, c);                                           \
     }
-#define X(function, effect, kind)                                                                  \
-    FOUND(function, 0)                                                                             \
-    FOUND(function, 1)                                                                             \
-    FOUND(function, 2)                                                                             \
-    FOUND(function, 3)                                                                             \
-    FOUND(function, 4)                                                                             \
-    FOUND(function, 5)                                                                             \
-    FOUND(function, 6)                                                                             \
-    FOUND(function, 7)
+#define X(function, effect, kind) COPIES(FOUND, function)
 PROFILER_FUNCTIONS(X)
 #undef X
 
@@ -181,9 +166,8 @@ void *const profiler_exports[] = {
 };
 
 void *const profiler_stand_ins[PROFILER_CALLS][PROFILER_COPIES] = {
-#define X(function, effect, kind)                                                                  \
-    {function##_0, function##_1, function##_2, function##_3,                                       \
-     function##_4, function##_5, function##_6, function##_7},
+#define NAME(function, copy)      function##_##copy,
+#define X(function, effect, kind) {COPIES(NAME, function)},
     PROFILER_FUNCTIONS(X)
 #undef X
 };

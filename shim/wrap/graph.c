@@ -37,12 +37,11 @@ ADD_NODE(cuGraphAddNode_v3, has_event(params), (const CUgraphEdgeData *, edges),
 /* ---- launch and upload -------------------------------------------------------------------- */
 
 struct graph_call {
-    const struct vhq_learned *learned; /* comes first, as VHQ_LEARNS demands */
+    const struct vhq_learned *learned; /* comes first, as VHQ_LEARNS demands; NULL: not timed */
     CUstream stream;
     CUgraphExec handle;
     struct exec *exec;
-    struct shim_context *ctx;    /* of the stream */
-    struct shim_context *sample; /* the same, if launches may be timed */
+    struct shim_context *ctx; /* of the stream */
     uint32_t level;
     bool upload;
     bool waits;                /* it waits for what comes later, or from outside */
@@ -60,28 +59,22 @@ static __attribute__((noinline)) CUresult launch_watched(const struct graph_call
     return r;
 }
 
-static CUresult graph_launch(const struct graph_call *a, CUgraphExec handle)
-{
-    struct sample *sample =
-        a->sample ? estimate_begin(&a->exec->estimate, a->sample, a->stream) : NULL;
-    CUresult r =
-        unlikely(a->waits) ? launch_watched(a, handle) : REAL(cuGraphLaunch)(handle, a->stream);
-    estimate_end(sample, a->stream);
-    if (r == CUDA_SUCCESS && a->exec)
-        atomic_store_explicit(&a->exec->launched, true, memory_order_relaxed);
-    return r;
-}
-
 static int graph_run(void *payload)
 {
     const struct graph_call *a = payload;
-    struct graph_copy *copy = a->exec ? a->exec->copy : NULL;
+    struct exec *e = a->exec;
+    struct graph_copy *copy = e ? e->copy : NULL;
     CUgraphExec chosen = copy ? graph_copy_choose(copy, a->handle, a->ctx, a->level) : a->handle;
     if (a->upload)
         return (int)REAL(cuGraphUpload)(chosen, a->stream);
     CUresult r = copy ? graph_copy_before(copy, chosen, a->stream) : CUDA_SUCCESS;
-    if (r == CUDA_SUCCESS)
-        r = graph_launch(a, chosen);
+    if (r != CUDA_SUCCESS)
+        return (int)r;
+    struct sample *sample = a->learned ? estimate_begin(&e->estimate, a->ctx, a->stream) : NULL;
+    r = unlikely(a->waits) ? launch_watched(a, chosen) : REAL(cuGraphLaunch)(chosen, a->stream);
+    estimate_end(sample, a->stream);
+    if (r == CUDA_SUCCESS && e)
+        atomic_store_explicit(&e->launched, true, memory_order_relaxed);
     if (r == CUDA_SUCCESS && copy)
         graph_copy_after(copy, chosen, a->stream);
     return (int)r;
@@ -94,7 +87,6 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     if (unlikely(events))
         drain_all(thread_boosts(s));
     a->ctx = a->exec->ctx = s->ctx;
-    a->sample = s->ctx;
     a->level = s->level;
     struct vhq_fence *fence = vhq_fence_new();
     c->req.signals = vhq_fence_get(fence); /* as for events: see event_api.c */
@@ -169,16 +161,6 @@ static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_st
     return r;
 }
 
-/* True if the launch reaches other devices. A launch that is captured goes nowhere yet. */
-static bool wide(struct graph_call *a, const struct shim_stream *s)
-{
-    if (likely(!atomic_load_explicit(&other_devices_seen, memory_order_relaxed)) || !s ||
-        a->upload || capture_active(s))
-        return false;
-    a->exec = exec_find(a->handle);
-    return a->exec && a->exec->other_devices;
-}
-
 /* ---- the call ------------------------------------------------------------------------------ */
 
 /* True for a launch like earlier ones with nothing to wait for: it goes at once, as kernels do. */
@@ -210,9 +192,14 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
         const struct exec *e = a->upload ? NULL : exec_find(a->handle);
         a->waits = e && e->waits;
     }
-    if (unlikely(wide(a, s)))
-        return wide_submit(a, &c, s);
-    a->exec = NULL;
+    /* A launch that is captured goes nowhere yet. */
+    if (unlikely(atomic_load_explicit(&other_devices_seen, memory_order_relaxed)) && s &&
+        !a->upload && !capture_active(s)) {
+        a->exec = exec_find(a->handle);
+        if (a->exec && a->exec->other_devices)
+            return wide_submit(a, &c, s);
+        a->exec = NULL;
+    }
     if (!atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) && likely(!a->waits) && s &&
         (!s->q || graph_alike(a, &at_once, s)) && call_inline_begin(&at_once, s)) {
         if (a->exec)

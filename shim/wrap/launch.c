@@ -8,13 +8,11 @@
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/learn/estimate.h"
 #include "shim/objects/event.h"
 #include "shim/learn/function.h"
 #include "shim/path/drain.h"
 #include "shim/pace/pad.h"
 #include "shim/path/traced.h"
-#include "common/mutant.h"
 
 #include <string.h>
 
@@ -437,8 +435,15 @@ static void launch_note(struct launch *l, struct shim_stream *s)
         l->k.estimate = launch_estimate(l);
 }
 
-static CUresult launch_submit(struct launch *l, struct shim_stream *s)
+static CUresult launch_go(struct launch *l, struct shim_stream *s)
 {
+    struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = true};
+    /* In a stream without a queue it goes at once, if it may. */
+    if (!(s && s->q) && call_inline_begin(&at_once, s)) {
+        if (unlikely(s->pad))
+            launch_note(l, s);
+        return call_inline_end(&at_once, s, (CUresult)launch_now(l));
+    }
     struct call c = {.now = launch_now, .pack = launch_pack, .args = l, .kernel = true};
     struct trace_record record;
     if (s && trace_on()) {
@@ -462,29 +467,19 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     return call_on(&c, s);
 }
 
-/* In a stream without a queue it goes at once, if it may. */
-static CUresult launch_go(struct launch *l, struct shim_stream *s)
-{
-    struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = true};
-    if ((s && s->q) || !call_inline_begin(&at_once, s))
-        return launch_submit(l, s);
-    if (unlikely(s->pad))
-        launch_note(l, s);
-    return call_inline_end(&at_once, s, (CUresult)launch_now(l));
-}
-
 #define LAUNCH                                                                                     \
     (CUfunction, f), (unsigned int, gridDimX), (unsigned int, gridDimY), (unsigned int, gridDimZ), \
         (unsigned int, blockDimX), (unsigned int, blockDimY), (unsigned int, blockDimZ),           \
         (unsigned int, sharedMemBytes), (CUstream, hStream), (void **, kernelParams)
-#define LAUNCH_ARGS(kind_)                                                                         \
-    .k = {.stream = hStream,                                                                       \
+/* The first members of a launch, of these names. */
+#define LAUNCH_OF(kind_, stream_, shared_, params_)                                                \
+    .k = {.stream = stream_,                                                                       \
           .function = f,                                                                           \
-          .grid = {gridDimX, gridDimY, gridDimZ},                                                  \
-          .block = {blockDimX, blockDimY, blockDimZ},                                              \
-          .shared = sharedMemBytes,                                                                \
-          .kind = (kind_)},                                                                        \
-    .params = kernelParams
+          .grid = {grid[0], grid[1], grid[2]},                                                     \
+          .block = {block[0], block[1], block[2]},                                                 \
+          .shared = shared_,                                                                       \
+          .kind = kind_},                                                                          \
+    .params = params_
 
 /* For a launch like earlier ones: fills in what it counts as, and whether it may go only while the
  * process is alone. Returns its estimate, which is all that is kept; NULL: there is more to do. */
@@ -547,13 +542,16 @@ BOTH(cuLaunchKernel, LAUNCH, (void **, extra))
                                REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
                                                     blockDimY, blockDimZ, sharedMemBytes, hStream,
                                                     kernelParams, extra));
-    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra, .shape = shape};
+    struct launch l = {LAUNCH_OF(LAUNCH_PLAIN, hStream, sharedMemBytes, kernelParams),
+                       .extra = extra, .shape = shape};
     return launch_go(&l, s);
 }
 
 BOTH(cuLaunchCooperativeKernel, LAUNCH)
 {
-    struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
+    const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ};
+    const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
+    struct launch l = {LAUNCH_OF(LAUNCH_COOPERATIVE, hStream, sharedMemBytes, kernelParams)};
     return launch_go(&l, call_stream(&l.k.stream, ptds));
 }
 
@@ -577,16 +575,8 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
     if (likely(!config->numAttrs) &&
         launch_begin(&at_once, f, grid, block, config->sharedMemBytes, s, &shape))
         return call_inline_end(&at_once, s, REAL(cuLaunchKernelEx)(config, f, params, extra));
-    struct launch l = {.k = {.stream = stream,
-                             .function = f,
-                             .grid = {grid[0], grid[1], grid[2]},
-                             .block = {block[0], block[1], block[2]},
-                             .shared = config->sharedMemBytes,
-                             .kind = LAUNCH_EX},
-                       .config = config,
-                       .params = params,
-                       .extra = extra,
-                       .shape = shape};
+    struct launch l = {LAUNCH_OF(LAUNCH_EX, stream, config->sharedMemBytes, params),
+                       .config = config, .extra = extra, .shape = shape};
     if (unlikely(config->numAttrs) && s) {
         /* Some attributes may name events. */
         if (!MUTANT(launch_event_unseen))

@@ -4,12 +4,11 @@
  */
 #include "shim/objects/event.h"
 
-#include "shim/lookup/each.h"
-#include "shim/path/call.h"
 #include "shim/objects/late.h"
 #include "shim/path/drain.h"
 #include "shim/path/external_wait.h"
 #include "shim/path/traced.h"
+#include "shim/wrap/op.h"
 
 static void created(CUevent handle, unsigned flags)
 {
@@ -97,10 +96,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
         }
     }
     struct record a = {.stream = stream, .event = event, .flags = flags};
-    struct call c = {.now = record_run,
-                     .run = record_run,
-                     .args = &a,
-                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_MAY_PAD}};
+    struct call c = {OP_COPIED(record_run, &a), .req.flags = VHQ_UNCOUNTED | VHQ_MAY_PAD};
     if (unlikely(flags)) /* external: in a capture, it is a node that records */
         event_node_begins();
     if (!ev)
@@ -180,10 +176,7 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
         }
     }
     struct record a = {.stream = stream, .event = event, .flags = flags};
-    struct call c = {.now = wait_run,
-                     .run = wait_run,
-                     .args = &a,
-                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_MAY_PAD}};
+    struct call c = {OP_COPIED(wait_run, &a), .req.flags = VHQ_UNCOUNTED | VHQ_MAY_PAD};
     if (unlikely(flags))
         event_node_begins();
     if (!ev)
@@ -219,29 +212,13 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
 
 /* ---- query, synchronise, elapsed time ----------------------------------------------------- */
 
-static CUresult event_result(const struct shim_event *ev, CUresult r)
+/* The driver's answer about the latest record, which may be another one than was seen. */
+static CUresult event_result(const struct shim_event *ev, const struct event_seen *seen, CUresult r)
 {
+    if (r == CUDA_SUCCESS && event_same(ev, seen))
+        schedule_complete(seen->stream, seen->epoch);
     struct shim_context *ctx = event_context(ev);
     return ctx ? context_answer(ctx, r) : r;
-}
-
-/* The driver says that the latest record is complete. It may be another one than was seen. */
-static void event_completed(const struct shim_event *ev, const struct event_seen *seen)
-{
-    if (event_same(ev, seen))
-        schedule_complete(seen->stream, seen->epoch);
-}
-
-static __attribute__((noinline)) CUresult outside_wait(const struct shim_event *ev, CUevent handle)
-{
-    CUresult r = CUDA_SUCCESS;
-    struct shim_context *ctx = MUTANT(thread_waits_untold) ? NULL : context_find(ev->context);
-    if (ctx)
-        external_wait_thread_begins(ctx, NULL, &r);
-    r = REAL(cuEventSynchronize)(handle);
-    if (ctx)
-        external_wait_thread_ends(&r);
-    return r;
 }
 
 EXPORT CUresult cuEventQuery(CUevent hEvent)
@@ -256,7 +233,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
         (MUTANT(event_told_late) && atomic_fetch_add(&asked, 1) % 2 == 0)) {
         /* A capture may forbid this call, which then spoils the capture. So the driver is asked. */
         r = capture_any() ? REAL(cuEventQuery)(hEvent) : CUDA_ERROR_NOT_READY;
-        return event_result(ev, r == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : r);
+        return event_result(ev, &seen, r == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : r);
     }
     STOP(event_query);
     r = REAL(cuEventQuery)(hEvent);
@@ -268,9 +245,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     }
     if (MUTANT(event_epoch_late))
         seen = event_snapshot(ev);
-    if (r == CUDA_SUCCESS)
-        event_completed(ev, &seen);
-    return event_result(ev, r);
+    return event_result(ev, &seen, r);
 }
 
 static CUresult event_synchronize(CUevent hEvent)
@@ -285,12 +260,15 @@ static CUresult event_synchronize(CUevent hEvent)
         vhq_fence_drain(fence, thread_boosts(seen.stream));
     vhq_fence_put(fence);
     CUresult r;
-    CAPTURE_LATER(captures, r,
-                  unlikely(ev->interprocess) ? outside_wait(ev, hEvent)
-                                             : REAL(cuEventSynchronize)(hEvent));
-    if (r == CUDA_SUCCESS)
-        event_completed(ev, &seen);
-    return event_result(ev, r);
+    struct shim_context *outside = unlikely(ev->interprocess) && !MUTANT(thread_waits_untold)
+                                       ? context_find(ev->context)
+                                       : NULL;
+    if (outside)
+        external_wait_thread_begins(outside, NULL, &r);
+    CAPTURE_LATER(captures, r, REAL(cuEventSynchronize)(hEvent));
+    if (outside)
+        external_wait_thread_ends(&r);
+    return event_result(ev, &seen, r);
 }
 
 EXPORT CUresult cuEventSynchronize(CUevent hEvent)

@@ -5,15 +5,13 @@
  * record of an event has. How executable graphs are made and changed is in graph_change.c.
  */
 #include "shim/graph/other_devices.h"
-#include "shim/lookup/each.h"
-#include "shim/path/call.h"
 #include "shim/objects/event.h"
 #include "shim/objects/late.h"
-#include "shim/objects/memory.h"
 #include "shim/path/drain.h"
 #include "shim/path/external_wait.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
+#include "shim/wrap/op.h"
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 
@@ -181,11 +179,7 @@ static bool graph_alike(struct graph_call *a, struct call_inline *c, const struc
 static CUresult graph_submit(struct graph_call *a, bool ptds)
 {
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = !a->upload};
-    struct call c = {.now = graph_run,
-                     .run = graph_run,
-                     .args = a,
-                     .req = {.bytes = sizeof(*a)},
-                     .kernel = !a->upload,
+    struct call c = {OP_COPIED(graph_run, a), .kernel = !a->upload,
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
     if (unlikely(atomic_load_explicit(&exec_waits_seen, memory_order_relaxed)) && s) {

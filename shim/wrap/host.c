@@ -3,10 +3,9 @@
  * a trampoline marks that thread meanwhile, so that a CUDA call from there gets the driver's own
  * answer and never waits for a vHQ that may be waiting for this very function.
  */
-#include "shim/lookup/each.h"
-#include "shim/path/call.h"
 #include "shim/path/external_wait.h"
 #include "shim/handles/table.h"
+#include "shim/wrap/op.h"
 
 struct trampoline {
     CUhostFn function;
@@ -108,11 +107,7 @@ static CUresult host_submit(struct host_call *a, struct trampoline *from, bool p
     /* The driver judges a way to wait that is not known here, at once. */
     uint32_t flags = VHQ_UNCOUNTED | (a->flags > 1 ? VHQ_MUST_INLINE : 0) |
                      (from->function ? MUTANT_OVERTAKES(host_function_overtakes) : 0);
-    struct call c = {.now = host_run,
-                     .run = host_run,
-                     .drop = host_drop,
-                     .args = a,
-                     .req = {.bytes = sizeof(*a), .flags = flags}};
+    struct call c = {OP_COPIED(host_run, a), .drop = host_drop, .req.flags = flags};
     struct shim_stream *s = call_stream(&a->stream, ptds);
     /* A captured function may run more than once, and a trampoline frees itself: it gets none. */
     if (!s || (!from->function && !from->callback) || (a->api == CALLBACK && a->flags) ||

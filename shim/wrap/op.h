@@ -21,12 +21,9 @@
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
 #define OP_UPLOAD(n)          (c.bytes = (n), estimate_upload_ns(n)) /* it may be from the host */
 
-#define OP_CALL(sym)                                                                               \
-    struct call c = {.now = sym##_run,                                                             \
-                     .run = sym##_run,                                                             \
-                     .args = &a,                                                                   \
-                     .req = {.bytes = sizeof(a)},                                                  \
-                     .name = #sym};
+/* Of a call that is copied as it is. */
+#define OP_COPIED(run_, a) .now = run_, .run = run_, .args = a, .req.bytes = sizeof(*(a))
+#define OP_CALL(sym)       struct call c = {OP_COPIED(sym##_run, &a), .name = #sym};
 
 #define OP_PLAN(flags_, est_)                                                                      \
     if (s && s->q)                                                                                 \

@@ -47,14 +47,8 @@ static CUdeviceptr registered_at(void *p)
         device = (CUdeviceptr)(uintptr_t)p;
     return device;
 }
-static void unregistered(CUresult r, CUdeviceptr device)
-{
-    forget();
-    if (r == CUDA_SUCCESS)
-        memory_registered_remove(device);
-}
-GOES(cuMemHostUnregister, CUdeviceptr device = registered_at(p);
-     if (p) going(), unregistered(r, device), (void *, p))
+GOES(cuMemHostUnregister, CUdeviceptr device = registered_at(p); if (p) going(), forget();
+     if (r == CUDA_SUCCESS) memory_registered_remove(device), (void *, p))
 ENDS(cuMemUnmap, ptr, (CUdeviceptr, ptr), (size_t, size))
 ENDS(cuIpcCloseMemHandle, dptr, (CUdeviceptr, dptr))
 ENDS(cuArrayDestroy, hArray, (CUarray, hArray))

@@ -147,8 +147,8 @@ PROFILER_FUNCTIONS(X)
 /* One for each copy of CUPTI. */
 #define COPIES(F, function)                                                                        \
     F(function, 0)                                                                                 \
-    F(function, 1) F(function, 2) F(function, 3) F(function, 4) F(function, 5) F(function, 6)      \
-        F(function, 7)
+    F(function, 1)                                                                                 \
+    F(function, 2) F(function, 3) F(function, 4) F(function, 5) F(function, 6) F(function, 7)
 #define FOUND(function, copy)                                                                      \
     static int function##_##copy(uintptr_t a, uintptr_t b, uintptr_t c)                            \
     {                                                                                              \

@@ -157,32 +157,29 @@ static bool primary_over(CUdevice device)
     return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active;
 }
 
-static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
+/* `last`: the context may end. */
+static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice), bool last)
 {
     struct shim_context *ctx = primary_of(device);
-    if (ctx)
+    if (ctx && last)
         context_each_kin(ctx, finish_each, NULL);
-    CUresult r = closed(end(device));
+    CUresult r = last ? closed(end(device)) : end(device);
     if (ctx && r == CUDA_SUCCESS && primary_over(device))
         primary_close(ctx);
-    else if (ctx)
+    else if (ctx && last)
         context_each_kin(ctx, go_on_each, NULL);
     return r;
 }
 
+/* If other holders are left the driver waits for nothing. Two threads may release at the same time,
+ * though, and the driver may take the first for the last. */
 static CUresult primary_release(CUdevice device, CUresult (*end)(CUdevice))
 {
     uint32_t holders = counted(device) && !thread_bypasses() ? count_down(&retained[device]) : 0;
-    if (holders <= 1 || MUTANT(release_waits))
-        return primary_end(device, end);
-    /* Other holders are left, so the driver waits for nothing. Two threads may release at the same
-     * time, though, and the driver may take this one for the last. */
-    struct shim_context *ctx = primary_of(device);
-    CUresult r = end(device);
-    if (r != CUDA_SUCCESS)
+    bool last = holders <= 1 || MUTANT(release_waits);
+    CUresult r = primary_end(device, end, last);
+    if (r != CUDA_SUCCESS && !last)
         atomic_fetch_add(&retained[device], 1);
-    else if (ctx && primary_over(device))
-        primary_close(ctx);
     return r;
 }
 
@@ -190,7 +187,7 @@ static CUresult primary_reset(CUdevice device, CUresult (*end)(CUdevice))
 {
     if (counted(device))
         atomic_store(&retained[device], 0);
-    return primary_end(device, end);
+    return primary_end(device, end, true);
 }
 
 #define PRIMARY(sym, ends)                                                                         \

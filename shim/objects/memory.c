@@ -39,11 +39,17 @@ static uint64_t registrations;
 static _Atomic uint32_t registered_count; /* beyond REGISTERED all memory counts as registered */
 static pthread_mutex_t registered_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void memory_registered_add(void *p, size_t bytes)
+CUdeviceptr memory_registered_at(void *p)
 {
     CUdeviceptr device = 0;
-    if (REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
+    if (!p || REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
         device = (CUdeviceptr)(uintptr_t)p;
+    return device;
+}
+
+void memory_registered_add(void *p, size_t bytes)
+{
+    CUdeviceptr device = memory_registered_at(p);
     pthread_mutex_lock(&registered_lock);
     for (int i = 0; i < REGISTERED; i++)
         if (registered[i].size == 0) {

@@ -33,6 +33,7 @@ void memory_forget(void);
 
 /* Memory of the program that it has registered, by the device's address: other processes or devices
  * may see what is written there. Thread safe. */
+CUdeviceptr memory_registered_at(void *p);
 void memory_registered_add(void *p, size_t bytes);
 void memory_registered_remove(CUdeviceptr device);
 /* A context is gone, and with it what was registered in it. Asks the driver. */

@@ -1,17 +1,20 @@
 /*
- * free.c - memory goes: it is freed, unregistered, unmapped, or made unreachable.
+ * memory.c - memory goes (it is freed, unregistered, unmapped, or made unreachable), or others have
+ * it, too. The driver answers the calls.
  *
- * Natively all earlier calls have been submitted by then, in all contexts: peers, copies between
- * contexts and managed memory reach across them. So every context is drained. Only what cannot go
- * before another thread's call has returned is not waited for: that call may wait for what this
- * thread does next. The driver decides whether the call then waits for completion.
+ * Natively all calls before memory goes have been submitted by then, in all contexts: peers, copies
+ * between contexts and managed memory reach across them. So every context is drained. Only what
+ * cannot go before another thread's call has returned is not waited for: that call may wait for what
+ * this thread does next. The driver decides whether the call then waits for completion.
  */
 #include "shim/lookup/each.h"
+#include "shim/learn/function.h"
 #include "shim/objects/block.h"
+#include "shim/objects/level.h"
+#include "shim/objects/memory.h"
+#include "shim/pace/gates.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
-#include "shim/objects/memory.h"
-#include "shim/objects/level.h"
 
 static void forget(void)
 {
@@ -40,15 +43,6 @@ static void going(void)
 /* The address is forgotten twice: another thread may have asked about it meanwhile. */
 #define ENDS(sym, what, ...) GOES(sym, if (what) going(), forget(), __VA_ARGS__)
 
-static CUdeviceptr registered_at(void *p)
-{
-    CUdeviceptr device = 0;
-    if (!p || REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
-        device = (CUdeviceptr)(uintptr_t)p;
-    return device;
-}
-GOES(cuMemHostUnregister, CUdeviceptr device = registered_at(p); if (p) going(), forget();
-     if (r == CUDA_SUCCESS) memory_registered_remove(device), (void *, p))
 ENDS(cuMemUnmap, ptr, (CUdeviceptr, ptr), (size_t, size))
 ENDS(cuIpcCloseMemHandle, dptr, (CUdeviceptr, dptr))
 ENDS(cuArrayDestroy, hArray, (CUarray, hArray))
@@ -114,3 +108,51 @@ GOES(cuMemSetAccess, if (MUTANT(access_waits)) context_each(context_finish, NULL
      (const CUmemAccessDesc *, desc), (size_t, count))
 ENDS(cuMemPoolSetAccess, !access_grows(map, count) && !MUTANT(pool_access_overtakes),
      (CUmemoryPool, pool), (const CUmemAccessDesc *, map), (size_t, count))
+
+/* ---- shared --------------------------------------------------------------------------------- */
+
+/* Another process has what is exported or imported, by whatever handle. A kernel there may wait for
+ * what one of this process writes, and nothing tells which kernel writes it. So from the first such
+ * memory on, all kernels count as kernels that ring (vhq/held.c). This stays noted when the memory
+ * goes. */
+static void shared(void)
+{
+    atomic_store_explicit(&memory_seen_elsewhere, 1, memory_order_relaxed);
+    gates_note_peer();
+}
+#define SHARES(sym, ...) NOTED(sym, if (!MUTANT(shared_memory_unseen)) shared(), __VA_ARGS__)
+SHARES(cuIpcGetMemHandle, (CUipcMemHandle *, pHandle), (CUdeviceptr, dptr))
+SHARES(cuIpcOpenMemHandle, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle), (unsigned int, Flags))
+SHARES(cuIpcOpenMemHandle_v2, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle),
+       (unsigned int, Flags))
+SHARES(cuMemExportToShareableHandle, (void *, shareableHandle),
+       (CUmemGenericAllocationHandle, handle), (CUmemAllocationHandleType, handleType),
+       (unsigned long long, flags))
+SHARES(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *, handle), (void *, osHandle),
+       (CUmemAllocationHandleType, shHandleType))
+SHARES(cuMemPoolExportToShareableHandle, (void *, handle_out), (CUmemoryPool, pool),
+       (CUmemAllocationHandleType, handleType), (unsigned long long, flags))
+SHARES(cuMemPoolImportFromShareableHandle, (CUmemoryPool *, pool_out), (void *, handle),
+       (CUmemAllocationHandleType, handleType), (unsigned long long, flags))
+
+/* ---- registered by the program -------------------------------------------------------------- */
+
+/* A peer may wait for a stream's write to such memory. If that is I/O memory, kernels of the program
+ * may talk to devices (function.h) and ring by themselves. */
+static void registered(CUresult r, void *p, size_t bytes, unsigned int flags)
+{
+    if (r == CUDA_SUCCESS)
+        memory_registered_add(p, bytes);
+    if (r == CUDA_SUCCESS && flags & CU_MEMHOSTREGISTER_IOMEMORY) {
+        waiting_registered();
+        shared();
+    }
+}
+#define REGISTERS(sym)                                                                             \
+    WRAPPED(sym, , registered(r, p, bytes, flags), (void *, p), (size_t, bytes),                   \
+            (unsigned int, flags))
+REGISTERS(cuMemHostRegister)
+REGISTERS(cuMemHostRegister_v2)
+
+GOES(cuMemHostUnregister, CUdeviceptr device = memory_registered_at(p); if (p) going(), forget();
+     if (r == CUDA_SUCCESS) memory_registered_remove(device), (void *, p))

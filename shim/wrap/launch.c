@@ -44,7 +44,6 @@ struct launch {
     uint64_t shape;
     uint32_t room; /* see resident_blocks */
     bool accepted; /* the driver has accepted a launch of this shape */
-    bool waits;    /* see function.h */
 };
 
 /* The copy. Behind it lie the attributes, then the parameters. */
@@ -371,17 +370,6 @@ static bool launch_timed(bool close, struct shim_stream *s)
     return !left && !(MUTANT(per_thread_untimed) && s->per_thread);
 }
 
-static void launch_waits(struct launch *l, struct call *c, const struct estimate *e)
-{
-    l->waits = l->known && waiting_kernel(l->known, l->k.function, e, l->k.ctx->gpu);
-    if (!l->waits)
-        return;
-    c->req.est_ns = (uint64_t)config_get()->budget_us * 1000;
-    c->req.flags |= VHQ_WAITS;
-    if (c->record)
-        c->record->kernel.waits = 1;
-}
-
 static void launch_prepare(struct launch *l, struct call *c, struct shim_stream *s)
 {
     bool close = attributes_close(l->config), timed = launch_timed(close, s);
@@ -389,8 +377,14 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     l->known = function_of(l->k.function, s->ctx);
     struct estimate *e = l->known ? launch_estimate(l) : NULL;
     c->req.est_ns = e && !MUTANT(estimates_constant) ? estimate_ns(e) : VHQ_UNKNOWN_NS;
-    if (waiting_any())
-        launch_waits(l, c, e);
+    bool waits =
+        waiting_any() && l->known && waiting_kernel(l->known, l->k.function, e, l->k.ctx->gpu);
+    if (waits) {
+        c->req.est_ns = (uint64_t)config_get()->budget_us * 1000;
+        c->req.flags |= VHQ_WAITS;
+        if (c->record)
+            c->record->kernel.waits = 1;
+    }
     c->req.flags |= MUTANT_OVERTAKES(launch_overtakes);
     c->req.flags |= MUTANT(stream_uncounted) ? VHQ_UNCOUNTED : 0u;
     if (close)
@@ -401,14 +395,14 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         return;
     }
     c->req.parts = vhq_parts((uint64_t)l->k.grid[0] * l->k.grid[1] * l->k.grid[2], l->room);
-    if (l->room && estimate_known(e) && !l->waits)
+    if (l->room && estimate_known(e) && !waits)
         c->req.flags |= VHQ_MAY_PAD;
-    if (timed && !l->waits) /* one that the driver may refuse is no sample */
+    if (timed && !waits) /* one that the driver may refuse is no sample */
         l->k.estimate = e;
     if (params_copyable(l)) {
         c->run = launch_run;
         l->k.learned = &e->learned;
-        if (unlikely(estimate_unsettled(e)) && !l->waits && !MUTANT(estimates_constant))
+        if (unlikely(estimate_unsettled(e)) && !waits && !MUTANT(estimates_constant))
             c->req.flags |= VHQ_LEARNS;
         size_t params = l->extra ? l->extra_bytes : l->known->bytes;
         c->req.bytes =

@@ -122,7 +122,7 @@ static bool batch_waits(const struct batch *b)
     return waits;
 }
 
-static int batch_now(void *args)
+static int batch_run(void *args)
 {
     const struct batch *b = args;
     struct watch *watched = batch_waits(b) ? external_wait_begin(b->stream) : NULL;
@@ -132,25 +132,19 @@ static int batch_now(void *args)
     return (int)r;
 }
 
-static int batch_run(void *payload)
-{
-    struct batch *b = payload;
-    if (!MUTANT(stale_memops))
-        b->op = b->copy;
-    return batch_now(b);
-}
-
 static void batch_pack(void *payload, const void *args)
 {
     const struct batch *from = args;
     struct batch *to = payload;
     memcpy(to, from, sizeof(*to));
     memcpy(to->copy, from->op, from->count * sizeof(*from->op));
+    if (!MUTANT(stale_memops))
+        to->op = to->copy;
 }
 
 static CUresult batch_submit(struct batch *b, bool ptds)
 {
-    struct call c = {.now = batch_now, .pack = batch_pack, .args = b};
+    struct call c = {.now = batch_run, .pack = batch_pack, .args = b};
     struct shim_stream *s = call_stream(&b->stream, ptds);
     uint64_t bits = 0;
     if (!batch_readable(b))

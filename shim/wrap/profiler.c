@@ -63,27 +63,26 @@ static void wanted_ask(const struct wanted *like)
 {
     struct wanted *w = wanted_find(like);
 
-    if (!w && count == WANTED) {
-        too_many = true;
-        return;
-    }
-    if (!w) {
+    if (!w && count < WANTED) {
         w = &wanted[count++];
         *w = *like;
     }
-    w->asked++;
-    wanted_settle(w);
+    too_many |= !w;
+    if (w) {
+        w->asked++;
+        wanted_settle(w);
+    }
 }
 
 static void wanted_answer(const struct wanted *like, bool recorded)
 {
     struct wanted *w = wanted_find(like);
 
-    if (!w || !w->asked)
-        return;
-    w->asked--;
-    w->recorded |= recorded;
-    wanted_settle(w);
+    if (w && w->asked) {
+        w->asked--;
+        w->recorded |= recorded;
+        wanted_settle(w);
+    }
 }
 
 static void wanted_end(const struct wanted *like, bool all)

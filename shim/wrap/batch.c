@@ -1,10 +1,11 @@
 /*
- * batch.c - calls that take arrays: batches of copies, prefetches, discards, decompressions, and of
- * sparse mappings. The arrays are copied, unless the call may read them, or what they point to,
+ * batch.c - calls that take arrays: batches of copies, prefetches, discards, decompressions, of
+ * sparse mappings, and of what other APIs share. The arrays are copied, unless the call may read them, or what they point to,
  * only before it returns.
  */
 #include <string.h>
 
+#include "shim/path/external_wait.h"
 #include "shim/wrap/op.h"
 
 enum { BATCH_MAX = 512, PREFER_OVERLAP = 1 /* a flag, 12.8 */ };
@@ -259,3 +260,28 @@ OP_LAST(cuMemBatchDecompressAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
         (size_t *, errorIndex))
 OP_LAST(cuMemMapArrayAsync, VHQ_UNCOUNTED | VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
         (CUarrayMapInfo *, list), (unsigned int, count))
+
+/* ---- inline: semaphores and resources that other APIs share --------------------------------- */
+
+/* Only the other API knows what such calls mean. They come behind what their own stream has buffered,
+ * whichever context is current. */
+OP_LAST(cuSignalExternalSemaphoresAsync, VHQ_UNCOUNTED | VHQ_MUST_INLINE, 0,
+        (const CUexternalSemaphore *, semaphores),
+        (const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, params), (unsigned int, count))
+OP_LAST(cuGraphicsMapResources, VHQ_UNCOUNTED | VHQ_MUST_INLINE, 0, (unsigned int, count),
+        (CUgraphicsResource *, resources))
+OP_LAST(cuGraphicsUnmapResources, VHQ_UNCOUNTED | VHQ_MUST_INLINE, 0, (unsigned int, count),
+        (CUgraphicsResource *, resources))
+
+/* The signaller may wait for any stream of the context, as with values in memory (memop.c). */
+OP_RUN_WATCHED(cuWaitExternalSemaphoresAsync, true,
+               REAL(cuWaitExternalSemaphoresAsync)(a->semaphores, a->params, a->count, a->stream),
+               (const CUexternalSemaphore *, semaphores),
+               (const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, params), (unsigned int, count))
+BOTH(cuWaitExternalSemaphoresAsync, (const CUexternalSemaphore *, semaphores),
+     (const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, params), (unsigned int, count),
+     (CUstream, stream))
+{
+    struct cuWaitExternalSemaphoresAsync_args a = {stream, semaphores, params, count};
+    return op_turn(cuWaitExternalSemaphoresAsync_run, &a, VHQ_AFTER_ALL, ptds);
+}

@@ -82,12 +82,15 @@ static struct shim_event *event_new(CUevent handle)
     return (struct shim_event *)(void *)first;
 }
 
-struct shim_event *event_add(CUevent handle)
+void event_add(CUevent handle, unsigned flags)
 {
     struct shim_event *ev = event_find(handle);
     if (ev) /* the old one was destroyed with its context, and the handle reused */
         event_forget(ev);
-    return event_new(handle);
+    if (!(ev = event_new(handle)))
+        return;
+    ev->interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
+    ev->untimed = (flags & CU_EVENT_DISABLE_TIMING) != 0;
 }
 
 struct shim_event *event_adopt(CUevent handle)

@@ -28,7 +28,7 @@ struct shim_event {
 
 /* NULL: the event is not known. */
 struct shim_event *event_find(CUevent handle);
-struct shim_event *event_add(CUevent handle); /* new; NULL: no memory */
+void event_add(CUevent handle, unsigned flags); /* new, created with these flags */
 /* Makes a handle of unknown origin known, once the driver has accepted it as an event. */
 struct shim_event *event_adopt(CUevent handle);
 void event_forget(struct shim_event *ev);

@@ -129,9 +129,9 @@ static uint32_t copy_flags(const struct batch *b)
     return flags;
 }
 
-#define COPIES(dsts, srcs, sizes, n, attrs, indices, m)                                            \
-    .count = n, .extra_count = m, .extra_size = sizeof(CUmemcpyAttributes),                        \
-    .array = {dsts, srcs, sizes, attrs, indices}
+#define COPIES(real, dsts, srcs, sizes, n, attrs, indices, m)                                      \
+    .stream = stream, .call = real, .count = n, .extra_count = m,                                  \
+    .extra_size = sizeof(CUmemcpyAttributes), .array = {dsts, srcs, sizes, attrs, indices}
 
 static CUresult copy_v1(const struct batch *b)
 {
@@ -144,10 +144,8 @@ BOTH(cuMemcpyBatchAsync, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_t *
      (size_t, count), (CUmemcpyAttributes *, attrs), (size_t *, attrsIdxs), (size_t, numAttrs),
      (size_t *, failIdx), (CUstream, stream))
 {
-    struct batch b = {.stream = stream,
-                      .call = copy_v1,
-                      .out = failIdx,
-                      COPIES(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs)};
+    struct batch b = {COPIES(copy_v1, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs),
+                      .out = failIdx};
     return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
@@ -162,8 +160,7 @@ BOTH(cuMemcpyWithAttributesAsync, (CUdeviceptr, dst), (CUdeviceptr, src), (size_
      (CUmemcpyAttributes *, attr), (CUstream, stream))
 {
     size_t first = 0;
-    struct batch b = {
-        .stream = stream, .call = copy_one, COPIES(&dst, &src, &size, 1, attr, &first, 1)};
+    struct batch b = {COPIES(copy_one, &dst, &src, &size, 1, attr, &first, 1)};
     return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
@@ -184,9 +181,7 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
      (size_t, count), (CUmemcpyAttributes *, attrs), (size_t *, attrsIdxs), (size_t, numAttrs),
      (CUstream, stream))
 {
-    struct batch b = {.stream = stream,
-                      .call = copy_v2,
-                      COPIES(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs)};
+    struct batch b = {COPIES(copy_v2, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs)};
     return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 

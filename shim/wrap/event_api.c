@@ -10,15 +10,7 @@
 #include "shim/path/traced.h"
 #include "shim/wrap/op.h"
 
-static void created(CUevent handle, unsigned flags)
-{
-    struct shim_event *ev = event_add(handle);
-    if (!ev)
-        return;
-    ev->interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
-    ev->untimed = (flags & CU_EVENT_DISABLE_TIMING) != 0;
-}
-NOTED(cuEventCreate, created(*phEvent, Flags), (CUevent *, phEvent), (unsigned int, Flags))
+NOTED(cuEventCreate, event_add(*phEvent, Flags), (CUevent *, phEvent), (unsigned int, Flags))
 
 /* ---- record ------------------------------------------------------------------------------- */
 
@@ -248,11 +240,13 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     return event_result(ev, &seen, r);
 }
 
-static CUresult event_synchronize(CUevent hEvent)
+EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
+    const char *name = "cuEventSynchronize";
+    uint64_t from_ns = traced_from();
     struct shim_event *ev = thread_bypasses() ? NULL : event_find(hEvent);
     if (!ev)
-        return REAL(cuEventSynchronize)(hEvent);
+        return traced_waited(name, from_ns, REAL(cuEventSynchronize)(hEvent));
     bool captures = capture_any();
     struct event_seen seen = event_snapshot(ev);
     struct vhq_fence *fence = event_fence_get(ev, false);
@@ -268,13 +262,7 @@ static CUresult event_synchronize(CUevent hEvent)
     CAPTURE_LATER(captures, r, REAL(cuEventSynchronize)(hEvent));
     if (outside)
         external_wait_thread_ends(&r);
-    return event_result(ev, &seen, r);
-}
-
-EXPORT CUresult cuEventSynchronize(CUevent hEvent)
-{
-    uint64_t from_ns = traced_from();
-    return traced_waited("cuEventSynchronize", from_ns, event_synchronize(hEvent));
+    return traced_waited(name, from_ns, event_result(ev, &seen, r));
 }
 
 /* Such an event has no time, whatever is buffered, and the driver says so. */
@@ -340,7 +328,7 @@ NOTED(cuIpcGetEventHandle, event_share(event), (CUipcEventHandle *, pHandle), (C
 /* Another process or API records such an event. */
 static void opened(CUevent event)
 {
-    event_add(event);
+    event_add(event, 0);
     event_share(event);
 }
 NOTED(cuIpcOpenEventHandle, opened(*phEvent), (CUevent *, phEvent), (CUipcEventHandle, handle))

@@ -156,12 +156,15 @@ BOTH(cuStreamQuery, (CUstream, handle))
 
 /* ---- synchronise -------------------------------------------------------------------------- */
 
-static CUresult stream_synchronize(CUstream handle)
+BOTH(cuStreamSynchronize, (CUstream, handle))
 {
+    const char *name = "cuStreamSynchronize";
+    uint64_t from_ns = traced_from();
+    handle = stream_normal(handle, ptds);
     struct shim_stream *s = thread_bypasses() ? NULL : stream_of(handle);
     bool captures = capture_any();
     if (!s || (captures && capture_active(s)))
-        return REAL(cuStreamSynchronize)(handle);
+        return traced_waited(name, from_ns, REAL(cuStreamSynchronize)(handle));
     uint64_t epoch = atomic_load(&s->epoch);
     if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, thread_boosts(s));
@@ -179,14 +182,7 @@ static CUresult stream_synchronize(CUstream handle)
     CAPTURE_LATER(captures, r, REAL(cuStreamSynchronize)(handle));
     if (r == CUDA_SUCCESS)
         stream_complete(s, sent, gone, epoch);
-    return context_answer(s->ctx, r);
-}
-
-BOTH(cuStreamSynchronize, (CUstream, handle))
-{
-    uint64_t from_ns = traced_from();
-    handle = stream_normal(handle, ptds);
-    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(handle));
+    return traced_waited(name, from_ns, context_answer(s->ctx, r));
 }
 
 /* What a stream had been given when the synchronisation began is known complete afterwards. If

@@ -138,19 +138,15 @@ static int begin_now(void *args)
     return (int)r;
 }
 
-/* As WRAPPED, around the driver's call with the arguments `a`. The capture begins behind what was
- * called before it. */
-#define BEGINS(sym, before, after, ...)                                                            \
+/* `real` makes the driver's call. The capture begins behind what was called before it. */
+#define BEGINS(sym, real, ...)                                                                     \
     struct sym##_args {                                                                            \
         EACH(OP_FIELD, __VA_ARGS__)                                                                \
     };                                                                                             \
     static CUresult sym##_run(const void *args)                                                    \
     {                                                                                              \
         const struct sym##_args *a = args;                                                         \
-        before;                                                                                    \
-        CUresult r = REAL(sym)(OP_COMMAS(EACH(OP_USE_, __VA_ARGS__)));                             \
-        after;                                                                                     \
-        return r;                                                                                  \
+        return real(OP_COMMAS(EACH(OP_USE_, __VA_ARGS__)));                                        \
     }                                                                                              \
     BOTH(sym, __VA_ARGS__)                                                                         \
     {                                                                                              \
@@ -160,25 +156,28 @@ static int begin_now(void *args)
         return call_on(&c, MUTANT(capture_undrained) ? NULL : b.known);                            \
     }
 
-BEGINS(cuStreamBeginCapture, , , (CUstream, stream))
-BEGINS(cuStreamBeginCapture_v2, , , (CUstream, stream), (CUstreamCaptureMode, mode))
-BEGINS(cuStreamBeginCaptureToGraph, , , (CUstream, stream), (CUgraph, graph),
-       (const CUgraphNode *, dependencies), (const CUgraphEdgeData *, edges), (size_t, count),
+BEGINS(cuStreamBeginCapture, REAL(cuStreamBeginCapture), (CUstream, stream))
+BEGINS(cuStreamBeginCapture_v2, REAL(cuStreamBeginCapture_v2), (CUstream, stream),
        (CUstreamCaptureMode, mode))
-BEGINS(cuStreamBeginRecaptureToGraph, , , (CUstream, stream), (CUstreamCaptureMode, mode),
-       (CUgraph, graph), (CUgraphRecaptureCallback, changed), (void *, user))
+BEGINS(cuStreamBeginCaptureToGraph, REAL(cuStreamBeginCaptureToGraph), (CUstream, stream),
+       (CUgraph, graph), (const CUgraphNode *, dependencies), (const CUgraphEdgeData *, edges),
+       (size_t, count), (CUstreamCaptureMode, mode))
+BEGINS(cuStreamBeginRecaptureToGraph, REAL(cuStreamBeginRecaptureToGraph), (CUstream, stream),
+       (CUstreamCaptureMode, mode), (CUgraph, graph), (CUgraphRecaptureCallback, changed),
+       (void *, user))
 
 /* Notes that the capture makes a command list of a graphics API (CUDA in Graphics). */
-static struct shim_stream *cig_begin(CUstream stream)
+static CUresult cig_begin(CUstream stream, CUstreamCigCaptureParams *params)
 {
     struct shim_stream *s = thread_bypasses() ? NULL : stream_known(stream);
     if (s)
         s->cig = true;
-    return s;
+    CUresult r = REAL(cuStreamBeginCaptureToCig)(stream, params);
+    if (s && r != CUDA_SUCCESS)
+        s->cig = false;
+    return r;
 }
-
-BEGINS(cuStreamBeginCaptureToCig, struct shim_stream *s = cig_begin(a->stream),
-       if (s && r != CUDA_SUCCESS) s->cig = false, (CUstream, stream),
+BEGINS(cuStreamBeginCaptureToCig, cig_begin, (CUstream, stream),
        (CUstreamCigCaptureParams *, params))
 
 BOTH(cuStreamEndCapture, (CUstream, stream), (CUgraph *, graph))

@@ -21,30 +21,32 @@
 enum memop_kind { WRITE_32, WRITE_64, WAIT_32, WAIT_64, MEMOP_KINDS };
 enum { FLAG_SETS = 8 };
 
-/* 0: never to be deferred. An operation of version 1 is a kind of its own. */
-static uint64_t memop_bit(enum memop_kind kind, bool v1, unsigned flags)
+/* Adds what a call has to know of one of its operations. Returns the bit of its kind and flags, of
+ * which 0 is never to be deferred. An operation of version 1 is a kind of its own. */
+static uint64_t memop_plan(struct call *c, const struct shim_stream *s, enum memop_kind kind,
+                           bool v1, CUdeviceptr addr, unsigned flags)
 {
     unsigned row = (v1 ? MEMOP_KINDS : 0u) + (unsigned)kind;
-    return kind < MEMOP_KINDS && flags < FLAG_SETS ? UINT64_C(1) << (row * FLAG_SETS + flags) : 0;
-}
-
-static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdeviceptr addr,
-                            size_t bytes)
-{
-    bool seen = (atomic_load_explicit(&ctx->memops_seen, memory_order_relaxed) & bit) != 0;
-    uint32_t flags = VHQ_UNCOUNTED;
-    if (!seen || addr % bytes)
-        return flags | VHQ_MUST_INLINE;
-    return flags | memory_flags(addr, bytes, MEMORY_ANY);
-}
-
-/* A write may be a doorbell, or what a stream of another process waits for. Memory that the driver
- * has allocated is this process's own, but registered memory may be a device's or shared. */
-static uint32_t memop_peer(const struct shim_stream *s, CUdeviceptr addr)
-{
-    if (s && s->q && !gates_peer_noted() && memory_registered(addr))
-        gates_note_peer();
-    return VHQ_PEER;
+    bool known = kind < MEMOP_KINDS && flags < FLAG_SETS, queued = s && s->q;
+    uint64_t bit = known ? UINT64_C(1) << (row * FLAG_SETS + flags) : 0;
+    size_t bytes = kind == WRITE_64 || kind == WAIT_64 ? 8 : 4;
+    if (queued) {
+        uint64_t seen = atomic_load_explicit(&s->ctx->memops_seen, memory_order_relaxed) & bit;
+        c->req.flags |= VHQ_UNCOUNTED;
+        c->req.flags |=
+            !seen || addr % bytes ? VHQ_MUST_INLINE : memory_flags(addr, bytes, MEMORY_ANY);
+    }
+    if (kind == WAIT_32 || kind == WAIT_64)
+        c->req.flags |= VHQ_AFTER_ALL;
+    if (kind == WRITE_32 || kind == WRITE_64) {
+        /* It may be a doorbell, or what a stream of another process waits for. Memory that the
+         * driver has allocated is this process's own, but registered memory may be a device's or
+         * shared. */
+        c->req.flags |= VHQ_PEER;
+        if (queued && !gates_peer_noted() && memory_registered(addr))
+            gates_note_peer();
+    }
+    return bit;
 }
 
 static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult r)
@@ -63,12 +65,10 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
     BOTH(sym, (CUstream, stream), (CUdeviceptr, addr), (type, value), (unsigned int, flags))       \
     {                                                                                              \
         struct sym##_args a = {.stream = stream, .addr = addr, .value = value, .flags = flags};    \
-        uint64_t bit = memop_bit(kind, v1, flags);                                                 \
         struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
         OP_CALL(sym)                                                                               \
-        uint32_t mutant = (kind) < WAIT_32 ? MUTANT_OVERTAKES(memop_overtakes) : 0;                \
-        OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | mutant, 0)                          \
-        c.req.flags |= (kind) < WAIT_32 ? memop_peer(s, addr) : VHQ_AFTER_ALL;                     \
+        uint64_t bit = memop_plan(&c, s, kind, v1, addr, flags);                                   \
+        c.req.flags |= (kind) < WAIT_32 ? MUTANT_OVERTAKES(memop_overtakes) : 0;                   \
         return memop_seen(s, bit, call_on(&c, s));                                                 \
     }
 MEMOP(cuStreamWriteValue32, cuuint32_t, WRITE_32, true)
@@ -149,26 +149,15 @@ static CUresult batch_submit(struct batch *b, bool ptds)
     uint64_t bits = 0;
     if (!batch_readable(b))
         s = NULL;
-    bool queued = s && s->q, waits = batch_waits(b);
-    if (queued) {
+    /* The members of writes and waits are in the same places. */
+    for (unsigned i = 0; s && i < b->count; i++)
+        bits |= memop_plan(&c, s, op_kind(&b->op[i]), b->v1, b->op[i].waitValue.address,
+                           b->op[i].waitValue.flags);
+    if (s && s->q) {
         c.run = batch_run;
-        c.req.flags = b->flags ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
-        c.req.flags |= waits ? 0 : MUTANT_OVERTAKES(memop_overtakes);
+        c.req.flags |= b->flags ? VHQ_MUST_INLINE : 0;
+        c.req.flags |= c.req.flags & VHQ_AFTER_ALL ? 0 : MUTANT_OVERTAKES(memop_overtakes);
         c.req.bytes = (uint32_t)(sizeof(*b) + b->count * sizeof(*b->op));
-    }
-    if (s && waits)
-        c.req.flags |= VHQ_AFTER_ALL;
-    for (unsigned i = 0; s && i < b->count; i++) {
-        const CUstreamBatchMemOpParams *op = &b->op[i];
-        enum memop_kind kind = op_kind(op);
-        /* The members of writes and waits are in the same places. */
-        uint64_t bit = memop_bit(kind, b->v1, op->waitValue.flags);
-        if (queued)
-            c.req.flags |= memop_flags(s->ctx, bit, op->waitValue.address,
-                                       kind == WRITE_64 || kind == WAIT_64 ? 8 : 4);
-        if (kind < WAIT_32)
-            c.req.flags |= memop_peer(s, op->waitValue.address);
-        bits |= bit;
     }
     return memop_seen(s, bits, call_on(&c, s));
 }

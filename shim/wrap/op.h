@@ -25,12 +25,6 @@
 #define OP_COPIED(run_, a) .now = run_, .run = run_, .args = a, .req.bytes = sizeof(*(a))
 #define OP_CALL(sym)       struct call c = {OP_COPIED(sym##_run, &a), .name = #sym};
 
-#define OP_PLAN(flags_, est_)                                                                      \
-    if (s && s->q)                                                                                 \
-        c.req.flags = (flags_);                                                                    \
-    if (s && (s->q || trace_on()))                                                                 \
-        c.req.est_ns = (est_);
-
 /* `...`: the arguments of the call, but for its stream. In a stream without a queue it goes at once,
  * if it may. */
 #define OP_BODY(sym, flags_, est_, cut_, ...)                                                      \
@@ -40,7 +34,10 @@
     if (call_inline_begin(&at_once, s))                                                            \
         return call_inline_end(&at_once, s, (CUresult)sym##_run(&a));                              \
     OP_CALL(sym)                                                                                   \
-    OP_PLAN(flags_, est_)                                                                          \
+    if (s && s->q)                                                                                 \
+        c.req.flags = (flags_);                                                                    \
+    if (s && (s->q || trace_on()))                                                                 \
+        c.req.est_ns = (est_);                                                                     \
     cut_ return call_on(&c, s);
 
 /* The arguments of a call, and a function that replays it by `call_`. */

@@ -211,19 +211,6 @@ static const struct attribute {
 #undef VALUE
 };
 
-static bool attributes_plain(const CUlaunchConfig *config)
-{
-    if (!config)
-        return true;
-    if (config->numAttrs > MAX_ATTRIBUTES || (config->numAttrs && !config->attrs))
-        return false;
-    for (unsigned i = 0; i < config->numAttrs; i++)
-        if ((unsigned)config->attrs[i].id >= MAX_ATTRIBUTES ||
-            !attributes[config->attrs[i].id].plain)
-            return false;
-    return true;
-}
-
 /* True if it may begin before its predecessor has ended: nothing must come between the two. */
 static bool attributes_close(const CUlaunchConfig *config)
 {
@@ -270,25 +257,30 @@ static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
 }
 
 /* A hash of what decides whether the driver accepts a launch, besides what grid_valid looks at. For
- * cooperative launches that includes all of the grid. */
+ * cooperative launches that includes all of the grid. 0: not all attributes can be copied. */
 static uint64_t launch_shape(const struct launch *l)
 {
     if (likely(l->shape)) /* launch_begin has computed it */
         return l->shape;
+    uint32_t n = launch_attributes(l);
+    if (n > MAX_ATTRIBUTES || (n && !l->config->attrs))
+        return 0;
     uint64_t hash = mix((uint64_t)l->k.kind + 1, l->k.block[0]);
     hash = mix(hash, (uint64_t)l->k.block[1] << 32 | l->k.block[2]);
     hash = mix(hash, l->k.shared);
     bool cooperative = l->k.kind == LAUNCH_COOPERATIVE;
-    for (uint32_t i = 0; i < launch_attributes(l); i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const CUlaunchAttribute *a = &l->config->attrs[i];
-        const struct attribute *row = &attributes[a->id];
-        hash =
-            mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
-        cooperative |= a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && a->value.cooperative;
+        unsigned id = (unsigned)a->id;
+        if (id >= MAX_ATTRIBUTES || !attributes[id].plain)
+            return 0;
+        hash = mix_bytes(mix(hash, id), (const char *)&a->value + attributes[id].from,
+                         attributes[id].bytes);
+        cooperative |= id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && a->value.cooperative;
     }
     if (cooperative)
         hash = mix_bytes(hash, l->k.grid, sizeof(l->k.grid));
-    return hash | 1; /* 0: no shape */
+    return hash | 1;
 }
 
 static bool grid_divides(const unsigned grid[3], unsigned x, unsigned y, unsigned z)
@@ -346,9 +338,8 @@ static bool params_copyable(struct launch *l)
 /* True if the driver has accepted a launch like this one. */
 static bool launch_known(struct launch *l)
 {
-    if (!l->known || !attributes_plain(l->config))
+    if (!l->known || !(l->shape = launch_shape(l)))
         return false;
-    l->shape = launch_shape(l);
     l->accepted = function_shape_known(l->known, l->shape, &l->room);
     return l->accepted &&
            (function_belongs(l->known, l->k.ctx->base) || MUTANT(kernel_shape_shared)) &&

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "shim/objects/thread.h"
 #include "shim/path/drain.h"

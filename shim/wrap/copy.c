@@ -66,16 +66,27 @@ static uint32_t contexts_flags(CUcontext a, CUcontext b)
     return context_find(a) && context_find(b) ? 0 : VHQ_MUST_INLINE;
 }
 
-OP_LAST(cuMemcpyPeerAsync,
-        contexts_flags(dstContext, srcContext) | memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) |
-            memory_flags(srcDevice, ByteCount, MEMORY_DEVICE),
-        OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
-        (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
+/* The asynchronous and the synchronous function of one kind of call. */
+#define PAIR(async, sync, flags, est, waits, ...)                                                  \
+    OP_LAST(async, flags, est, __VA_ARGS__)                                                        \
+    OP_SYNC(sync, waits, est, __VA_ARGS__)
+
+PAIR(cuMemcpyPeerAsync, cuMemcpyPeer,
+     contexts_flags(dstContext, srcContext) | memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) |
+         memory_flags(srcDevice, ByteCount, MEMORY_DEVICE),
+     OP_COPY(ByteCount, false), NO_WAIT, (CUdeviceptr, dstDevice), (CUcontext, dstContext),
+     (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
 /* An array's extent is not looked up: the calling thread makes the call, and the driver judges. */
-OP_LAST(cuMemcpyHtoAAsync_v2, VHQ_MUST_INLINE, OP_UPLOAD(ByteCount), (CUarray, dstArray),
-        (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
-OP_LAST(cuMemcpyAtoHAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (void *, dstHost),
+PAIR(cuMemcpyHtoAAsync_v2, cuMemcpyHtoA_v2, VHQ_MUST_INLINE, OP_UPLOAD(ByteCount), NO_WAIT,
+     (CUarray, dstArray), (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
+PAIR(cuMemcpyAtoHAsync_v2, cuMemcpyAtoH_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), true,
+     (void *, dstHost), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+OP_SYNC(cuMemcpyDtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
+        (size_t, dstOffset), (CUdeviceptr, srcDevice), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoD_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
+        (size_t, dstOffset), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 
 /* ---- with a pitch, and in space ----------------------------------------------------------- */
 
@@ -139,32 +150,16 @@ static CUresult cuMemcpy3DAsync_v2_piece(const CUDA_MEMCPY3D *op, CUstream strea
 {
     return REAL(cuMemcpy3DAsync_v2)(op, stream);
 }
-OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, box_flags(&c, s, box_of(op)),
-              box_ns(&c, op->dstMemoryType, op->srcMemoryType, BYTES_2D(op)),
-              CUT_ROWS(cuMemcpy3DAsync_v2, BYTES_2D(op), box_of(op)))
-OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, box_flags(&c, s, *op),
-              box_ns(&c, op->dstMemoryType, op->srcMemoryType, BYTES_3D(op)),
-              CUT_ROWS(cuMemcpy3DAsync_v2, BYTES_3D(op), *op))
+OP_STRUCT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, box_flags(&c, s, box_of(op)),
+          box_ns(&c, op->dstMemoryType, op->srcMemoryType, BYTES_2D(op)),
+          CUT_ROWS(cuMemcpy3DAsync_v2, BYTES_2D(op), box_of(op)))
+OP_STRUCT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, box_flags(&c, s, *op),
+          box_ns(&c, op->dstMemoryType, op->srcMemoryType, BYTES_3D(op)),
+          CUT_ROWS(cuMemcpy3DAsync_v2, BYTES_3D(op), *op))
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
           contexts_flags(op->dstContext, op->srcContext) |
               (op->srcLOD || op->dstLOD ? VHQ_MUST_INLINE : 0) | SIDES(&c, op),
-          OP_COPY(BYTES_3D(op), false))
-
-/* ---- synchronous, on the default stream ---------------------------------------------------- */
-
-OP_SYNC(cuMemcpyPeer, NO_WAIT, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
-        (CUcontext, dstContext), (CUdeviceptr, srcDevice), (CUcontext, srcContext),
-        (size_t, ByteCount))
-OP_SYNC(cuMemcpyDtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
-        (size_t, dstOffset), (CUdeviceptr, srcDevice), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoD_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
-        (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
-OP_SYNC(cuMemcpyHtoA_v2, NO_WAIT, OP_UPLOAD(ByteCount), (CUarray, dstArray), (size_t, dstOffset),
-        (const void *, srcHost), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoH_v2, true, OP_COPY(ByteCount, false), (void *, dstHost), (CUarray, srcArray),
-        (size_t, srcOffset), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
-        (size_t, dstOffset), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+          OP_COPY(BYTES_3D(op), false), OP_NOTHING)
 
 #define WAITS_INTO(op)                                                                             \
     ((op) && ((op)->dstMemoryType == CU_MEMORYTYPE_HOST ||                                         \
@@ -198,15 +193,12 @@ static uint32_t set_flags(CUdeviceptr dst, size_t pitch, size_t element, size_t 
 }
 
 #define MEMSET(bits, type)                                                                         \
-    OP_LAST(cuMemsetD##bits##Async, set_flags(dst, 0, sizeof(type), N, 1),                         \
-            OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst), (type, value), (size_t, N))       \
-    OP_LAST(cuMemsetD2D##bits##Async, set_flags(dst, pitch, sizeof(type), Width, Height),          \
-            OP_COPY(Width * Height * sizeof(type), true), (CUdeviceptr, dst), (size_t, pitch),     \
-            (type, value), (size_t, Width), (size_t, Height))                                      \
-    OP_SYNC(cuMemsetD##bits##_v2, NO_WAIT, OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst),    \
-            (type, value), (size_t, N))                                                            \
-    OP_SYNC(cuMemsetD2D##bits##_v2, NO_WAIT, OP_COPY(Width * Height * sizeof(type), true),         \
-            (CUdeviceptr, dst), (size_t, pitch), (type, value), (size_t, Width), (size_t, Height))
+    PAIR(cuMemsetD##bits##Async, cuMemsetD##bits##_v2, set_flags(dst, 0, sizeof(type), N, 1),      \
+         OP_COPY(N * sizeof(type), true), NO_WAIT, (CUdeviceptr, dst), (type, value), (size_t, N)) \
+    PAIR(cuMemsetD2D##bits##Async, cuMemsetD2D##bits##_v2,                                         \
+         set_flags(dst, pitch, sizeof(type), Width, Height),                                       \
+         OP_COPY(Width * Height * sizeof(type), true), NO_WAIT, (CUdeviceptr, dst),                \
+         (size_t, pitch), (type, value), (size_t, Width), (size_t, Height))
 MEMSET(8, unsigned char)
 MEMSET(16, unsigned short)
 MEMSET(32, unsigned int)

@@ -8,7 +8,7 @@
  * evaluated only if the call goes through a vHQ, `est` also for a trace. OP_FIRST: the stream is
  * the first argument. OP_STRUCT: one argument points to a struct that is kept by value. OP_SYNC: no
  * stream argument; the call is on the legacy or the thread's default stream, and never deferred.
- * _CUT: a statement may change the call `c` on the stream `s` before it is made.
+ * _CUT, OP_STRUCT: a statement may change the call `c` on the stream `s` before it is made.
  */
 #ifndef CUTIN_SHIM_WRAP_OP_H
 #define CUTIN_SHIM_WRAP_OP_H
@@ -88,8 +88,7 @@ static inline CUresult op_turn(int (*now)(void *), void *args, uint32_t flags, b
         OP_BODY(sym, flags_, est_, OP_NOTHING, EACH(OP_INIT, __VA_ARGS__))                         \
     }
 
-#define OP_STRUCT(sym, type, flags_, est_) OP_STRUCT_CUT(sym, type, flags_, est_, OP_NOTHING)
-#define OP_STRUCT_CUT(sym, type, flags_, est_, cut_)                                               \
+#define OP_STRUCT(sym, type, flags_, est_, cut_)                                                   \
     OP_RUN(sym, REAL(sym)(&a->op, a->stream), (type, op))                                          \
     BOTH(sym, (const type *, op), (CUstream, stream))                                              \
     {                                                                                              \

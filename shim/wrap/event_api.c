@@ -12,8 +12,6 @@
 
 NOTED(cuEventCreate, event_add(*phEvent, Flags), (CUevent *, phEvent), (unsigned int, Flags))
 
-/* ---- record ------------------------------------------------------------------------------- */
-
 struct record {
     CUstream stream;
     CUevent event;
@@ -120,8 +118,6 @@ BOTH(cuEventRecordWithFlags, (CUevent, event), (CUstream, stream), (unsigned int
 {
     return event_record(event, stream, flags, ptds);
 }
-
-/* ---- wait --------------------------------------------------------------------------------- */
 
 static int wait_run(void *payload)
 {

@@ -261,8 +261,6 @@ static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_st
     return r;
 }
 
-/* ---- the call ------------------------------------------------------------------------------ */
-
 /* True for a launch like earlier ones with nothing to wait for: it goes at once, as kernels do. */
 static bool graph_alike(struct graph_call *a, struct call_inline *c, const struct shim_stream *s)
 {
@@ -321,8 +319,6 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     }
 GRAPH_CALL(cuGraphLaunch, false)
 GRAPH_CALL(cuGraphUpload, true)
-
-/* ---- destroy ------------------------------------------------------------------------------ */
 
 /* Memory that is the graph's own goes with it, so addresses are forgotten. */
 static CUresult exec_destroy(CUgraphExec handle)

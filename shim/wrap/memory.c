@@ -91,8 +91,6 @@ FREES(cuMemFree, CUdeviceptr_v1)
 FREES(cuMemFree_v2, CUdeviceptr)
 FREES(cuMemFreeHost, void *)
 
-/* ---- access --------------------------------------------------------------------------------- */
-
 /* True if all may be read and written afterwards: then no access was taken away. Allocators grant
  * that whenever they grow, under locks of their own, so even a wait for submission would show. */
 static bool access_grows(const CUmemAccessDesc *desc, size_t count)
@@ -108,8 +106,6 @@ GOES(cuMemSetAccess, if (MUTANT(access_waits)) context_each(context_finish, NULL
      (const CUmemAccessDesc *, desc), (size_t, count))
 ENDS(cuMemPoolSetAccess, !access_grows(map, count) && !MUTANT(pool_access_overtakes),
      (CUmemoryPool, pool), (const CUmemAccessDesc *, map), (size_t, count))
-
-/* ---- shared --------------------------------------------------------------------------------- */
 
 /* Another process has what is exported or imported, by whatever handle. A kernel there may wait for
  * what one of this process writes, and nothing tells which kernel writes it. So from the first such
@@ -134,8 +130,6 @@ SHARES(cuMemPoolExportToShareableHandle, (void *, handle_out), (CUmemoryPool, po
        (CUmemAllocationHandleType, handleType), (unsigned long long, flags))
 SHARES(cuMemPoolImportFromShareableHandle, (CUmemoryPool *, pool_out), (void *, handle),
        (CUmemAllocationHandleType, handleType), (unsigned long long, flags))
-
-/* ---- registered by the program -------------------------------------------------------------- */
 
 /* A peer may wait for a stream's write to such memory. If that is I/O memory, kernels of the program
  * may talk to devices (function.h) and ring by themselves. */

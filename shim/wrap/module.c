@@ -7,8 +7,6 @@
 #include "shim/learn/function.h"
 #include "shim/objects/memory.h"
 
-/* ---- unload ------------------------------------------------------------------------------- */
-
 /* All contexts are drained: a module need not be the current one's, and a library is in every
  * context that used it. Their global variables go with them. */
 #define UNLOAD(sym, type)                                                                          \
@@ -46,8 +44,6 @@ static void kernels_made(const CUkernel *kernel, unsigned n, CUlibrary library)
 }
 NOTED(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, kernel),
       (unsigned int, n), (CUlibrary, library))
-
-/* ---- attributes --------------------------------------------------------------------------- */
 
 /* `kernel`: it is a CUkernel, whose attribute is set for `device` alone. */
 static CUresult attribute_set(CUfunction handle, CUfunction_attribute which, int value, bool kernel,

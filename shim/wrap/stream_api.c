@@ -5,8 +5,6 @@
 #include "shim/lookup/unknown.h"
 #include "shim/wrap/op.h"
 
-/* ---- create ------------------------------------------------------------------------------- */
-
 static void created(CUresult r, const CUstream *stream)
 {
     if (r != CUDA_SUCCESS || thread_bypasses())
@@ -41,8 +39,6 @@ CREATES(cuStreamCreate, (CUstream *, stream), (unsigned int, flags))
 CREATES(cuStreamCreateWithPriority, (CUstream *, stream), (unsigned int, flags), (int, priority))
 CREATES(cuGreenCtxStreamCreate, (CUstream *, stream), (CUgreenCtx, green), (unsigned int, flags),
         (int, priority))
-
-/* ---- destroy ------------------------------------------------------------------------------ */
 
 /* The last command of its vHQ. stream_reap makes the driver's destroy: until the vHQ is gone, a
  * thread may want to put a marker into the stream. */

@@ -12,11 +12,10 @@
 /* If it is not certain that the driver accepts a copy, the calling thread makes it. So the call
  * itself returns the driver's answer, and no later call gets it. */
 
-/* Flags of the target. If it is pageable memory, the driver waits until the copy is complete. */
-static uint32_t target_flags(struct call *c, CUdeviceptr dst, size_t bytes)
+/* Flags of the target. A copy into pageable memory is complete when the call returns. */
+static uint32_t into_flags(struct call *c, bool may_be_pageable, uint32_t flags)
 {
-    uint32_t flags = memory_flags(dst, bytes, MEMORY_ANY);
-    c->waits = flags;
+    c->waits = flags && may_be_pageable;
     return flags;
 }
 
@@ -51,7 +50,7 @@ LINEAR(cuMemcpyHtoDAsync_v2, cuMemcpyHtoD_v2, CUdeviceptr, const void *, COPY_UP
            memory_flags(dst, ByteCount, MEMORY_DEVICE))
 LINEAR(cuMemcpyDtoHAsync_v2, cuMemcpyDtoH_v2, void *, CUdeviceptr, COPY_DOWN,
        OP_COPY(ByteCount, false), true,
-       target_flags(&c, ADDRESS(dst), ByteCount) |
+       into_flags(&c, true, memory_flags(ADDRESS(dst), ByteCount, MEMORY_ANY)) |
            memory_flags(ADDRESS(dst), ByteCount, MEMORY_HOST) |
            memory_flags(src, ByteCount, MEMORY_DEVICE))
 LINEAR(cuMemcpyDtoDAsync_v2, cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr, COPY_WITHIN,
@@ -59,7 +58,8 @@ LINEAR(cuMemcpyDtoDAsync_v2, cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr, COPY_WIT
        memory_flags(dst, ByteCount, MEMORY_DEVICE) | memory_flags(src, ByteCount, MEMORY_DEVICE))
 LINEAR(cuMemcpyAsync, cuMemcpy, CUdeviceptr, CUdeviceptr, copy_way(dst, src), OP_UPLOAD(ByteCount),
        memory_copy_waits(dst, src),
-       target_flags(&c, dst, ByteCount) | memory_flags(src, ByteCount, MEMORY_ANY))
+       into_flags(&c, true, memory_flags(dst, ByteCount, MEMORY_ANY)) |
+           memory_flags(src, ByteCount, MEMORY_ANY))
 
 static uint32_t contexts_flags(CUcontext a, CUcontext b)
 {
@@ -105,13 +105,6 @@ static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr devi
     return memory_flags(base + y * pitch + x, width + (rows - 1) * pitch, kinds);
 }
 
-/* Flags of the target's side. A copy into pageable memory is complete when the call returns. */
-static uint32_t into_flags(struct call *c, CUmemorytype type, uint32_t side)
-{
-    c->waits = side && type == CU_MEMORYTYPE_HOST;
-    return side;
-}
-
 /* 0: there are no rows, slices would overlap, or the driver works out how far apart they are. */
 static uint64_t rows_apart(size_t height, size_t y, size_t z, size_t rows, size_t depth)
 {
@@ -125,7 +118,8 @@ static uint64_t rows_apart(size_t height, size_t y, size_t z, size_t rows, size_
         (op)->side##Y + (op)->side##Z * (op)->side##Height, (op)->side##Pitch,                     \
         rows_apart((op)->side##Height, (op)->side##Y, (op)->side##Z, (op)->Height, (op)->Depth),   \
         (op)->WidthInBytes)
-#define SIDES(c, op) (SIDE(op, src) | into_flags(c, (op)->dstMemoryType, SIDE(op, dst)))
+#define SIDES(c, op)                                                                               \
+    (SIDE(op, src) | into_flags(c, (op)->dstMemoryType == CU_MEMORYTYPE_HOST, SIDE(op, dst)))
 
 static uint32_t box_flags(struct call *c, const struct shim_stream *s, CUDA_MEMCPY3D op)
 {

@@ -201,13 +201,11 @@ RETRY(cuMemCreate, (CUmemGenericAllocationHandle *, handle), (size_t, size),
 /* ---- managed memory in stream order ------------------------------------------------------- */
 
 /* Deferred only for all of an allocation, and for a way to attach that exists. */
-static uint32_t attach_flags(CUdeviceptr at, size_t length, unsigned how)
-{
-    bool way = how == CU_MEM_ATTACH_GLOBAL || how == CU_MEM_ATTACH_HOST;
-    return VHQ_UNCOUNTED | (way ? memory_managed_whole_flags(at, length) : VHQ_MUST_INLINE);
-}
-OP_FIRST(cuStreamAttachMemAsync, attach_flags(dptr, length, flags), 0, (CUdeviceptr, dptr),
-         (size_t, length), (unsigned int, flags))
+OP_FIRST(cuStreamAttachMemAsync,
+         VHQ_UNCOUNTED | (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST
+                              ? memory_managed_whole_flags(dptr, length)
+                              : VHQ_MUST_INLINE),
+         0, (CUdeviceptr, dptr), (size_t, length), (unsigned int, flags))
 
 static uint32_t prefetch_flags(CUdeviceptr at, size_t bytes, CUdevice to)
 {

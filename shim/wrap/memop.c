@@ -114,18 +114,13 @@ static enum memop_kind op_kind(const CUstreamBatchMemOpParams *op)
     }
 }
 
-static bool batch_waits(const struct batch *b)
-{
-    bool waits = false;
-    for (unsigned i = 0; batch_readable(b) && i < b->count && !waits; i++)
-        waits = op_kind(&b->op[i]) == WAIT_32 || op_kind(&b->op[i]) == WAIT_64;
-    return waits;
-}
-
 static int batch_run(void *args)
 {
     const struct batch *b = args;
-    struct watch *watched = batch_waits(b) ? external_wait_begin(b->stream) : NULL;
+    bool waits = false;
+    for (unsigned i = 0; batch_readable(b) && i < b->count && !waits; i++)
+        waits = op_kind(&b->op[i]) == WAIT_32 || op_kind(&b->op[i]) == WAIT_64;
+    struct watch *watched = waits ? external_wait_begin(b->stream) : NULL;
     CUresult r = b->v1 ? REAL(cuStreamBatchMemOp)(b->stream, b->count, b->op, b->flags)
                        : REAL(cuStreamBatchMemOp_v2)(b->stream, b->count, b->op, b->flags);
     external_wait_end(watched);

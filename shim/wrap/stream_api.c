@@ -54,11 +54,9 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 {
     struct shim_stream *s =
         thread_bypasses() || !handle || stream_is_default(handle) ? NULL : stream_known(handle);
-    if (!s)
+    if (!s || MUTANT(stream_destroy_early))
         return REAL(cuStreamDestroy_v2)(handle);
     struct shim_context *ctx = s->ctx;
-    if (MUTANT(stream_destroy_early))
-        return REAL(cuStreamDestroy_v2)(handle);
     bool captures = capture_active(s);
     stream_leave(s);
     stream_reap(ctx);

@@ -126,6 +126,14 @@ struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)
     return fence;
 }
 
+void event_drain(struct shim_event *ev, bool boost)
+{
+    struct vhq_fence *fence = event_fence_get(ev, false);
+    if (fence)
+        vhq_fence_drain(fence, boost);
+    vhq_fence_put(fence);
+}
+
 void event_share(CUevent handle)
 {
     struct shim_event *ev = event_adopt(handle);

@@ -92,14 +92,6 @@ BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr *, at), (size_t, bytes), (CUmemoryPoo
 
 /* ---- and freed ---------------------------------------------------------------------------- */
 
-/* Forgets what is known of addresses: it may be wrong from now on. */
-static CUresult gone(CUresult r)
-{
-    if (!MUTANT(ranges_stale))
-        memory_forget();
-    return r;
-}
-
 struct freeing {
     CUstream stream;
     CUdeviceptr at;
@@ -112,7 +104,7 @@ static int free_now(void *args)
 {
     struct freeing *f = args;
     f->called = true;
-    return (int)gone(REAL(cuMemFreeAsync)(f->at, f->stream));
+    return (int)op_freed(REAL(cuMemFreeAsync)(f->at, f->stream));
 }
 
 static int free_run(void *payload)
@@ -142,7 +134,7 @@ BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
         struct call_inline at_once = {.flags = VHQ_MUST_INLINE};
         block_forget(at);
         if (call_inline_begin(&at_once, s))
-            return call_inline_end(&at_once, s, gone(REAL(cuMemFreeAsync)(at, stream)));
+            return call_inline_end(&at_once, s, op_freed(REAL(cuMemFreeAsync)(at, stream)));
     } else if (!block_free_begin(at, &f.block)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -166,13 +158,13 @@ BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
 
 /* ---- what keeps a block from being taken up ----------------------------------------------- */
 
-#define POOLS_CHANGE(sym, ...) WRAPPED(sym, , gone(r); block_pools_changed(), __VA_ARGS__)
+#define POOLS_CHANGE(sym, ...) WRAPPED(sym, , op_freed(r); block_pools_changed(), __VA_ARGS__)
 POOLS_CHANGE(cuMemPoolDestroy, (CUmemoryPool, pool))
 POOLS_CHANGE(cuDeviceSetMemPool, (CUdevice, dev), (CUmemoryPool, pool))
 POOLS_CHANGE(cuMemSetMemPool, (CUmemLocation *, location), (CUmemAllocationType, type),
              (CUmemoryPool, pool))
-WRAPPED(cuMemPoolTrimTo, , gone(r), (CUmemoryPool, pool), (size_t, minBytesToKeep))
-WRAPPED(cuDeviceGraphMemTrim, , gone(r), (CUdevice, device))
+WRAPPED(cuMemPoolTrimTo, , op_freed(r), (CUmemoryPool, pool), (size_t, minBytesToKeep))
+WRAPPED(cuDeviceGraphMemTrim, , op_freed(r), (CUdevice, device))
 WRAPPED(cuMemPoolExportPointer, block_known_elsewhere(ptr), , (CUmemPoolPtrExportData *, data),
         (CUdeviceptr, ptr))
 WRAPPED(cuPointerSetAttribute, block_known_elsewhere(ptr), , (const void *, value),

@@ -170,12 +170,8 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     if (!ev)
         return call_unknown(&c, s, event);
     if (capture_active(s)) {
-        if (!atomic_load(&ev->captured)) { /* the driver refuses it once it knows the record */
-            struct vhq_fence *fence = event_fence_get(ev, false);
-            if (fence)
-                vhq_fence_drain(fence, true);
-            vhq_fence_put(fence);
-        }
+        if (!atomic_load(&ev->captured)) /* the driver refuses it once it knows the record */
+            event_drain(ev, true);
         return call_on(&c, NULL);
     }
     if (unlikely(atomic_load_explicit(&ev->captured, memory_order_relaxed))) {
@@ -245,10 +241,8 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
         return traced_waited(name, from_ns, REAL(cuEventSynchronize)(hEvent));
     bool captures = capture_any();
     struct event_seen seen = event_snapshot(ev);
-    struct vhq_fence *fence = event_fence_get(ev, false);
-    if (fence && seen.stream && !MUTANT(event_sync_undrained))
-        vhq_fence_drain(fence, thread_boosts(seen.stream));
-    vhq_fence_put(fence);
+    if (seen.stream && !MUTANT(event_sync_undrained))
+        event_drain(ev, thread_boosts(seen.stream));
     CUresult r;
     struct shim_context *outside = unlikely(ev->interprocess) && !MUTANT(thread_waits_untold)
                                        ? context_find(ev->context)

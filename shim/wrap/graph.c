@@ -320,20 +320,12 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
 GRAPH_CALL(cuGraphLaunch, false)
 GRAPH_CALL(cuGraphUpload, true)
 
-/* Memory that is the graph's own goes with it, so addresses are forgotten. */
-static CUresult exec_destroy(CUgraphExec handle)
-{
-    CUresult r = REAL(cuGraphExecDestroy)(handle);
-    if (!MUTANT(ranges_stale))
-        memory_forget();
-    return r;
-}
-
-/* Buffered launches use what is known of the graph until they have run. */
+/* Memory that is the graph's own goes with it. Buffered launches use what is known of the graph
+ * until they have run. */
 static void destroy_end(const struct late *what, bool alive)
 {
     if (alive)
-        exec_destroy(what->handle);
+        op_freed(REAL(cuGraphExecDestroy)(what->handle));
     exec_free(what->user);
 }
 
@@ -341,7 +333,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
     struct exec *e = thread_bypasses() ? NULL : exec_find(handle);
     if (!e)
-        return exec_destroy(handle);
+        return op_freed(REAL(cuGraphExecDestroy)(handle));
     struct vhq_fence *fence = exec_fence_swap(e, NULL);
     const struct late what = {.end = destroy_end, .handle = handle, .user = e, .fence = fence};
     bool pending = fence && !vhq_fence_submitted(fence) && !MUTANT(exec_destroy_early);
@@ -354,5 +346,5 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
     if (pending)
         return CUDA_SUCCESS;
     exec_free(e);
-    return exec_destroy(handle);
+    return op_freed(REAL(cuGraphExecDestroy)(handle));
 }

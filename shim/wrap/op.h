@@ -65,6 +65,14 @@
         EACH(OP_FIELD, __VA_ARGS__)                                                                \
     };
 
+/* For the answer of a call that frees memory: what is known of addresses may be wrong from now on. */
+static inline CUresult op_freed(CUresult r)
+{
+    if (!MUTANT(ranges_stale))
+        memory_forget();
+    return r;
+}
+
 /* Makes a call that is not deferred, in its turn, and leaves no record in a trace. */
 static inline CUresult op_turn(int (*now)(void *), void *args, uint32_t flags, bool ptds)
 {

@@ -49,45 +49,6 @@ static void batch_pack(void *payload, const void *args)
     }
 }
 
-/* `flags` and `est_ns` are called only if the call goes through a vHQ. */
-static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const struct batch *),
-                             uint64_t (*est_ns)(const struct batch *))
-{
-    struct call c = {.now = batch_run, .pack = batch_pack, .args = b};
-    struct shim_stream *s = call_stream(&b->stream, ptds);
-    if (!s || !s->q)
-        return call_on(&c, s);
-    b->gpu = s->ctx->gpu;
-    for (int i = 0; i < BATCH_ARRAYS; i++) {
-        size_t n = i < EXTRA ? b->count : b->extra_count;
-        size_t each = i == EXTRA ? b->extra_size : sizeof(size_t);
-        b->bytes[i] = b->array[i] && n <= BATCH_MAX ? (uint32_t)(n * each) : 0;
-    }
-    c.req.est_ns = est_ns(b);
-    /* No batch may go into the legacy stream, as cuda.h says of each kind. */
-    c.req.flags = b->count && b->count <= BATCH_MAX && b->stream != CU_STREAM_LEGACY
-                      ? flags(b)
-                      : VHQ_MUST_INLINE;
-    if (!(c.req.flags & VHQ_MUST_INLINE)) {
-        c.run = batch_run;
-        c.req.bytes = (uint32_t)sizeof(*b);
-        for (int i = 0; i < BATCH_ARRAYS; i++)
-            c.req.bytes += align16(b->bytes[i]);
-    }
-    return call_on(&c, s);
-}
-
-/* The bytes of the first `most` elements. It is also called for a batch that the driver will
- * refuse, so there may be no sizes. */
-static size_t batch_bytes(const struct batch *b, size_t most)
-{
-    const size_t *sizes = b->array[SIZES];
-    size_t sum = 0;
-    for (size_t i = 0; sizes && i < b->count && i < most; i++)
-        sum += sizes[i];
-    return sum;
-}
-
 /* True if each element of the second list begins at an index of the first list, 0 first and then
  * rising. Any other order is an error of the call. */
 static bool batch_indexed(const struct batch *b)
@@ -97,13 +58,6 @@ static bool batch_indexed(const struct batch *b)
         if (index[i] >= b->count || (i ? index[i] <= index[i - 1] : index[0] != 0))
             return false;
     return true;
-}
-
-/* ---- copies ------------------------------------------------------------------------------- */
-
-static uint64_t copy_ns(const struct batch *b)
-{
-    return estimate_upload_ns(batch_bytes(b, SIZE_MAX));
 }
 
 static uint32_t copy_flags(const struct batch *b)
@@ -129,6 +83,60 @@ static uint32_t copy_flags(const struct batch *b)
     return flags;
 }
 
+static uint32_t managed_flags(const struct batch *b)
+{
+    const CUdeviceptr *at = b->array[TO];
+    const size_t *sizes = b->array[SIZES];
+    const CUmemLocation *where = b->array[EXTRA];
+    if (b->extra_size && !b->extra_count) /* each range needs a location */
+        return VHQ_MUST_INLINE;
+    uint32_t flags = b->bytes[TO] && b->bytes[SIZES] && !b->flags ? 0 : VHQ_MUST_INLINE;
+    if (MUTANT(batch_late) && b->bytes[TO] && b->bytes[SIZES])
+        return 0;
+    if (b->extra_count && (!b->bytes[EXTRA] || !b->bytes[INDEX] || !batch_indexed(b)))
+        return VHQ_MUST_INLINE;
+    for (size_t i = 0; !flags && i < b->count; i++)
+        flags = sizes[i] ? memory_flags(at[i], sizes[i], MEMORY_MANAGED) : VHQ_MUST_INLINE;
+    for (size_t i = 0; !flags && i < b->extra_count; i++)
+        flags = memory_target_flags(memory_target(where[i]));
+    return flags;
+}
+
+/* `copies`: they are copies, else they move or discard managed memory. */
+static CUresult batch_submit(struct batch *b, bool ptds, bool copies)
+{
+    struct call c = {.now = batch_run, .pack = batch_pack, .args = b};
+    struct shim_stream *s = call_stream(&b->stream, ptds);
+    if (!s || !s->q)
+        return call_on(&c, s);
+    b->gpu = s->ctx->gpu;
+    for (int i = 0; i < BATCH_ARRAYS; i++) {
+        size_t n = i < EXTRA ? b->count : b->extra_count;
+        size_t each = i == EXTRA ? b->extra_size : sizeof(size_t);
+        b->bytes[i] = b->array[i] && n <= BATCH_MAX ? (uint32_t)(n * each) : 0;
+    }
+    /* It may be a batch that the driver will refuse, so there may be no sizes. */
+    const size_t *sizes = b->array[SIZES];
+    size_t bytes = 0;
+    for (size_t i = 0; sizes && i < b->count && (copies || i < BATCH_MAX); i++)
+        bytes += sizes[i];
+    c.req.est_ns = copies ? estimate_upload_ns(bytes) : estimate_copy_ns(bytes, false);
+    /* No batch may go into the legacy stream, as cuda.h says of each kind. */
+    if (!b->count || b->count > BATCH_MAX || b->stream == CU_STREAM_LEGACY)
+        c.req.flags = VHQ_MUST_INLINE;
+    else
+        c.req.flags = copies ? copy_flags(b) : managed_flags(b);
+    if (!(c.req.flags & VHQ_MUST_INLINE)) {
+        c.run = batch_run;
+        c.req.bytes = (uint32_t)sizeof(*b);
+        for (int i = 0; i < BATCH_ARRAYS; i++)
+            c.req.bytes += align16(b->bytes[i]);
+    }
+    return call_on(&c, s);
+}
+
+/* ---- copies ------------------------------------------------------------------------------- */
+
 #define COPIES(real, dsts, srcs, sizes, n, attrs, indices, m)                                      \
     .stream = stream, .call = real, .count = n, .extra_count = m,                                  \
     .extra_size = sizeof(CUmemcpyAttributes), .array = {dsts, srcs, sizes, attrs, indices}
@@ -146,7 +154,7 @@ BOTH(cuMemcpyBatchAsync, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_t *
 {
     struct batch b = {COPIES(copy_v1, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs),
                       .out = failIdx};
-    return batch_submit(&b, ptds, copy_flags, copy_ns);
+    return batch_submit(&b, ptds, true);
 }
 
 /* One copy is a batch of one. */
@@ -161,7 +169,7 @@ BOTH(cuMemcpyWithAttributesAsync, (CUdeviceptr, dst), (CUdeviceptr, src), (size_
 {
     size_t first = 0;
     struct batch b = {COPIES(copy_one, &dst, &src, &size, 1, attr, &first, 1)};
-    return batch_submit(&b, ptds, copy_flags, copy_ns);
+    return batch_submit(&b, ptds, true);
 }
 
 /* Each operation names addresses, arrays and pitches. They are not checked, so it goes inline. */
@@ -182,34 +190,10 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
      (CUstream, stream))
 {
     struct batch b = {COPIES(copy_v2, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs)};
-    return batch_submit(&b, ptds, copy_flags, copy_ns);
+    return batch_submit(&b, ptds, true);
 }
 
 /* ---- managed memory ----------------------------------------------------------------------- */
-
-static uint32_t managed_flags(const struct batch *b)
-{
-    const CUdeviceptr *at = b->array[TO];
-    const size_t *sizes = b->array[SIZES];
-    const CUmemLocation *where = b->array[EXTRA];
-    if (b->extra_size && !b->extra_count) /* each range needs a location */
-        return VHQ_MUST_INLINE;
-    uint32_t flags = b->bytes[TO] && b->bytes[SIZES] && !b->flags ? 0 : VHQ_MUST_INLINE;
-    if (MUTANT(batch_late) && b->bytes[TO] && b->bytes[SIZES])
-        return 0;
-    if (b->extra_count && (!b->bytes[EXTRA] || !b->bytes[INDEX] || !batch_indexed(b)))
-        return VHQ_MUST_INLINE;
-    for (size_t i = 0; !flags && i < b->count; i++)
-        flags = sizes[i] ? memory_flags(at[i], sizes[i], MEMORY_MANAGED) : VHQ_MUST_INLINE;
-    for (size_t i = 0; !flags && i < b->extra_count; i++)
-        flags = memory_target_flags(memory_target(where[i]));
-    return flags;
-}
-
-static uint64_t managed_ns(const struct batch *b)
-{
-    return estimate_copy_ns(batch_bytes(b, BATCH_MAX), false);
-}
 
 #define LOCATED(sym, name)                                                                         \
     static CUresult name(const struct batch *b)                                                    \
@@ -227,7 +211,7 @@ static uint64_t managed_ns(const struct batch *b)
                           .extra_count = numLocs,                                                  \
                           .extra_size = sizeof(*locs),                                             \
                           .array = {dptrs, NULL, sizes, locs, locIdxs}};                           \
-        return batch_submit(&b, ptds, managed_flags, managed_ns);                                  \
+        return batch_submit(&b, ptds, false);                                                      \
     }
 LOCATED(cuMemPrefetchBatchAsync, prefetch)
 LOCATED(cuMemDiscardAndPrefetchBatchAsync, discard_and_prefetch)
@@ -245,7 +229,7 @@ BOTH(cuMemDiscardBatchAsync, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t,
                       .count = count,
                       .flags = flags,
                       .array = {dptrs, NULL, sizes}};
-    return batch_submit(&b, ptds, managed_flags, managed_ns);
+    return batch_submit(&b, ptds, false);
 }
 
 /* ---- inline: rare calls, not worth a check of all that they name ----------------------------- */

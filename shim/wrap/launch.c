@@ -346,8 +346,6 @@ static bool launch_known(struct launch *l)
            grid_valid(l);
 }
 
-/* ---- wrappers ----------------------------------------------------------------------------- */
-
 /* True if it may be timed: a sample's events would come between launches that overlap. What comes
  * behind this launch is not known yet, but what came before it is. */
 static bool launch_timed(bool close, struct shim_stream *s)

@@ -57,8 +57,6 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
     return r;
 }
 
-/* ---- one at a time ------------------------------------------------------------------------- */
-
 #define MEMOP(sym, type, kind, v1)                                                                 \
     OP_RUN_WATCHED(sym, (kind) >= WAIT_32, REAL(sym)(a->stream, a->addr, a->value, a->flags),      \
                    (CUdeviceptr, addr), (type, value), (unsigned int, flags))                      \

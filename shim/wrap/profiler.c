@@ -73,17 +73,6 @@ static void wanted_ask(const struct wanted *like)
     }
 }
 
-static void wanted_answer(const struct wanted *like, bool recorded)
-{
-    struct wanted *w = wanted_find(like);
-
-    if (w && w->asked) {
-        w->asked--;
-        w->recorded |= recorded;
-        wanted_settle(w);
-    }
-}
-
 static void wanted_end(const struct wanted *like, bool all)
 {
     for (struct wanted *w = wanted + count; w-- > wanted;)
@@ -124,10 +113,14 @@ static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, u
     }
     int result = cupti(a, b, c);
     pthread_mutex_lock(&lock);
-    if (begins)
-        wanted_answer(&w, result == CUPTI_SUCCESS);
-    else if (result == CUPTI_SUCCESS)
+    struct wanted *asked = begins ? wanted_find(&w) : NULL;
+    if (asked && asked->asked) {
+        asked->asked--;
+        asked->recorded |= result == CUPTI_SUCCESS;
+        wanted_settle(asked);
+    } else if (!begins && result == CUPTI_SUCCESS) {
         wanted_end(&w, all);
+    }
     pthread_mutex_unlock(&lock);
     return result;
 }

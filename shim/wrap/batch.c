@@ -195,6 +195,10 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
 
 /* ---- managed memory ----------------------------------------------------------------------- */
 
+#define RANGES(real, extra, indices)                                                               \
+    .stream = stream, .call = real, .count = count, .flags = flags,                                \
+    .array = {dptrs, NULL, sizes, extra, indices}
+
 #define LOCATED(sym, name)                                                                         \
     static CUresult name(const struct batch *b)                                                    \
     {                                                                                              \
@@ -204,13 +208,8 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
     BOTH(sym, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t, count), (CUmemLocation *, locs), \
          (size_t *, locIdxs), (size_t, numLocs), (unsigned long long, flags), (CUstream, stream))  \
     {                                                                                              \
-        struct batch b = {.stream = stream,                                                        \
-                          .call = name,                                                            \
-                          .count = count,                                                          \
-                          .flags = flags,                                                          \
-                          .extra_count = numLocs,                                                  \
-                          .extra_size = sizeof(*locs),                                             \
-                          .array = {dptrs, NULL, sizes, locs, locIdxs}};                           \
+        struct batch b = {RANGES(name, locs, locIdxs), .extra_count = numLocs,                     \
+                          .extra_size = sizeof(*locs)};                                            \
         return batch_submit(&b, ptds, false);                                                      \
     }
 LOCATED(cuMemPrefetchBatchAsync, prefetch)
@@ -224,11 +223,7 @@ static CUresult discard(const struct batch *b)
 BOTH(cuMemDiscardBatchAsync, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t, count),
      (unsigned long long, flags), (CUstream, stream))
 {
-    struct batch b = {.stream = stream,
-                      .call = discard,
-                      .count = count,
-                      .flags = flags,
-                      .array = {dptrs, NULL, sizes}};
+    struct batch b = {RANGES(discard, NULL, NULL)};
     return batch_submit(&b, ptds, false);
 }
 

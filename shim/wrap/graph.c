@@ -233,8 +233,7 @@ enum { ROUNDS = 64 }; /* waits for holds that take turns; then it goes whatever 
 static int wide_now(void *args)
 {
     struct graph_call *a = args;
-    bool queued = a->known->q;
-    a->again = queued && a->rounds++ < ROUNDS &&
+    a->again = a->known->q && a->rounds++ < ROUNDS &&
                other_devices_held(a->exec->other_devices, a->known->level);
     return a->again ? CUDA_ERROR_NOT_PERMITTED
                     : (int)other_devices_launch(a->exec->other_devices, a->known, graph_run, a);

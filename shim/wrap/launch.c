@@ -42,7 +42,7 @@ struct launch {
     struct shim_function *known; /* NULL: it goes straight to the driver */
     bool beside; /* of a real-time stream, timed while best effort may go beside it */
     uint64_t shape;
-    uint32_t room; /* see resident_blocks */
+    uint32_t room; /* blocks of this shape that fit the context at a time; 0: not known */
     bool accepted; /* the driver has accepted a launch of this shape */
 };
 
@@ -85,19 +85,6 @@ static CUresult driver_launch(const struct launch_head *k, bool beside,
     return r;
 }
 
-/* How many blocks of this shape fit the context's multiprocessors at a time. */
-static uint32_t resident_blocks(const struct launch *l)
-{
-    int each = 0, threads = (int)(l->k.block[0] * l->k.block[1] * l->k.block[2]);
-    struct context_scope scope = context_push_other(l->k.ctx);
-    CUresult r = REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->k.function, threads,
-                                                                   l->k.shared);
-    context_pop(scope);
-    if (r != CUDA_SUCCESS || each < 0)
-        return 0;
-    return (uint32_t)each * l->k.ctx->processors;
-}
-
 static int launch_now(void *args)
 {
     const struct launch *l = args;
@@ -107,7 +94,14 @@ static int launch_now(void *args)
         if (!function_shape_known(l->known, l->shape, &room)) {
             function_accepted(l->known, l->k.ctx->base);
             function_cluster_ask(l->known, l->k.function, l->k.ctx->gpu);
-            function_shape_add(l->known, l->shape, resident_blocks(l));
+            /* How many blocks of this shape fit a multiprocessor at a time. */
+            int each = 0, threads = (int)(l->k.block[0] * l->k.block[1] * l->k.block[2]);
+            struct context_scope scope = context_push_other(l->k.ctx);
+            CUresult fits = REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->k.function,
+                                                                              threads, l->k.shared);
+            context_pop(scope);
+            room = fits == CUDA_SUCCESS && each > 0 ? (uint32_t)each * l->k.ctx->processors : 0;
+            function_shape_add(l->known, l->shape, room);
         }
         function_seed(l->known, l->k.function, l->k.ctx->gpu);
     }

@@ -95,9 +95,8 @@ static bool only_ours_left(struct shim_stream *s)
     struct shim_context *ctx = s->ctx;
     uint64_t before, after;
     if (atomic_load(&ctx->foreign) != atomic_load(&ctx->foreign_complete) ||
-        (s->kind == VHQ_LEGACY && atomic_load(&ctx->gone) != atomic_load(&ctx->gone_complete)))
-        return false;
-    if (MUTANT(marker_unsays) || !query_lock(ctx))
+        (s->kind == VHQ_LEGACY && atomic_load(&ctx->gone) != atomic_load(&ctx->gone_complete)) ||
+        MUTANT(marker_unsays) || !query_lock(ctx))
         return false;
     bool all = s->q && calls_complete(s, &before) && !call_under_way(s) &&
                calls_complete(s, &after) && before == after;

@@ -90,8 +90,6 @@ BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr *, at), (size_t, bytes), (CUmemoryPoo
     return alloc_async(&(struct alloc){at, bytes, true, pool, stream}, ptds);
 }
 
-/* ---- and freed ---------------------------------------------------------------------------- */
-
 struct freeing {
     CUstream stream;
     CUdeviceptr at;

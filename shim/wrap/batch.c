@@ -235,10 +235,8 @@ OP_LAST(cuMemBatchDecompressAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
 OP_LAST(cuMemMapArrayAsync, VHQ_UNCOUNTED | VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
         (CUarrayMapInfo *, list), (unsigned int, count))
 
-/* ---- inline: semaphores and resources that other APIs share --------------------------------- */
-
-/* Only the other API knows what such calls mean. They come behind what their own stream has buffered,
- * whichever context is current. */
+/* Semaphores and resources that other APIs share: only the other API knows what such calls mean.
+ * They come behind what their own stream has buffered, whichever context is current. */
 OP_LAST(cuSignalExternalSemaphoresAsync, VHQ_UNCOUNTED | VHQ_MUST_INLINE, 0,
         (const CUexternalSemaphore *, semaphores),
         (const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, params), (unsigned int, count))

@@ -27,7 +27,6 @@ static uint32_t into_flags(struct call *c, bool may_be_pageable, uint32_t flags)
 
 #define NO_WAIT false /* within the device, or not known: the driver need not wait for it */
 
-/* The function that copies on the stream's variant of a default stream. */
 #define REAL_SYNC(sym, ...)                                                                        \
     (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
 #define PIECE(sym, call)                                                                           \
@@ -35,7 +34,6 @@ static uint32_t into_flags(struct call *c, bool may_be_pageable, uint32_t flags)
     {                                                                                              \
         return call;                                                                               \
     }
-/* `waits`: see OP_SYNC. */
 #define LINEAR(async, sync, to, from, way, est, waits, flags)                                      \
     PIECE(async, REAL(async)((to)dst, (from)src, n, stream))                                       \
     PIECE(sync, REAL_SYNC(sync, (to)dst, (from)src, n))                                            \

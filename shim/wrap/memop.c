@@ -98,18 +98,15 @@ static bool batch_readable(const struct batch *b)
 
 static enum memop_kind op_kind(const CUstreamBatchMemOpParams *op)
 {
-    switch (op->operation) {
-    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        return WAIT_32;
-    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        return WAIT_64;
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-        return WRITE_32;
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        return WRITE_64;
-    default:
-        return MEMOP_KINDS;
-    }
+    static const CUstreamBatchMemOpType types[MEMOP_KINDS] = {
+        [WRITE_32] = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+        [WRITE_64] = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+        [WAIT_32] = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+        [WAIT_64] = CU_STREAM_MEM_OP_WAIT_VALUE_64};
+    enum memop_kind kind = WRITE_32;
+    while (kind < MEMOP_KINDS && types[kind] != op->operation)
+        kind++;
+    return kind;
 }
 
 static int batch_run(void *args)

@@ -98,7 +98,7 @@ EXPORT CUresult cutin_stream_state(CUstream stream, struct cutin_stream_state *s
     return CUDA_SUCCESS;
 }
 
-/* ---- levels --------------------------------------------------------------------------------- */
+/* ---- hints: levels, what will come ----------------------------------------------------------- */
 
 static CUresult level_allowed(int level)
 {
@@ -157,8 +157,6 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
     }
     return r;
 }
-
-/* ---- what will come -------------------------------------------------------------------------- */
 
 /* The device of the current context, and the level of this thread's work there. */
 static CUresult where(int *device, uint32_t *level)

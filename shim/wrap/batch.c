@@ -1,7 +1,7 @@
 /*
  * batch.c - calls that take arrays: batches of copies, prefetches, discards, decompressions, of
- * sparse mappings, and of what other APIs share. The arrays are copied, unless the call may read them, or what they point to,
- * only before it returns.
+ * sparse mappings, and of what other APIs share. The arrays are copied, unless the call may read
+ * them, or what they point to, only before it returns.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * context_api.c - calls about whole contexts: threads change their current context, contexts go, and
- * events stand for them. What a thread remembers of its context is void after a change. Before a
- * context goes, what is buffered is submitted and complete; then the shim forgets what it knew of
+ * context_api.c - calls about whole contexts: threads change their current context, contexts go,
+ * and events stand for them. What a thread remembers of its context is void after a change. Before
+ * a context goes, what is buffered is submitted and complete; then the shim forgets what it knew of
  * the context.
  */
 #include "shim/lookup/each.h"

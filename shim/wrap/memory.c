@@ -4,8 +4,8 @@
  *
  * Natively all calls before memory goes have been submitted by then, in all contexts: peers, copies
  * between contexts and managed memory reach across them. So every context is drained. Only what
- * cannot go before another thread's call has returned is not waited for: that call may wait for what
- * this thread does next. The driver decides whether the call then waits for completion.
+ * cannot go before another thread's call has returned is not waited for: that call may wait for
+ * what this thread does next. The driver decides whether the call then waits for completion.
  */
 #include "shim/lookup/each.h"
 #include "shim/learn/function.h"
@@ -131,8 +131,8 @@ SHARES(cuMemPoolExportToShareableHandle, (void *, handle_out), (CUmemoryPool, po
 SHARES(cuMemPoolImportFromShareableHandle, (CUmemoryPool *, pool_out), (void *, handle),
        (CUmemAllocationHandleType, handleType), (unsigned long long, flags))
 
-/* A peer may wait for a stream's write to such memory. If that is I/O memory, kernels of the program
- * may talk to devices (function.h) and ring by themselves. */
+/* A peer may wait for a stream's write to memory that the program registers. If that is I/O memory,
+ * kernels of the program may talk to devices (function.h) and ring by themselves. */
 static void registered(CUresult r, void *p, size_t bytes, unsigned int flags)
 {
     if (r == CUDA_SUCCESS)

@@ -25,8 +25,8 @@
 #define OP_COPIED(run_, a) .now = run_, .run = run_, .args = a, .req.bytes = sizeof(*(a))
 #define OP_CALL(sym)       struct call c = {OP_COPIED(sym##_run, &a), .name = #sym};
 
-/* `...`: the arguments of the call, but for its stream. In a stream without a queue it goes at once,
- * if it may. */
+/* `...`: the arguments of the call, but for its stream. In a stream without a queue it goes at
+ * once, if it may. */
 #define OP_BODY(sym, flags_, est_, cut_, ...)                                                      \
     struct sym##_args a = {.stream = stream, __VA_ARGS__};                                         \
     struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
@@ -65,7 +65,7 @@
         EACH(OP_FIELD, __VA_ARGS__)                                                                \
     };
 
-/* For the answer of a call that frees memory: what is known of addresses may be wrong from now on. */
+/* A call has freed memory: what is known of addresses may be wrong from now on. */
 static inline CUresult op_freed(CUresult r)
 {
     if (!MUTANT(ranges_stale))

@@ -63,7 +63,7 @@ void event_forget(struct shim_event *ev)
 }
 
 /* If several threads do so at a time, they get the first one's struct. */
-static struct shim_event *event_new(CUevent handle)
+static struct shim_event *event_new(CUevent handle, bool recorded)
 {
     struct shim_event *ev = pool_get(&event_pool);
     if (!ev)
@@ -73,7 +73,7 @@ static struct shim_event *event_new(CUevent handle)
     ev->waited = ev->interprocess = ev->untimed = false;
     atomic_store(&ev->fence, NULL);
     atomic_store(&ev->captured, false);
-    atomic_store(&ev->recorded, false);
+    atomic_store(&ev->recorded, recorded);
     atomic_store(&ev->stream, NULL);
     atomic_store(&ev->seal, 0);
     struct table_node *first = table_insert_once(&events, &ev->node, handle);
@@ -87,7 +87,7 @@ void event_add(CUevent handle, unsigned flags)
     struct shim_event *ev = event_find(handle);
     if (ev) /* the old one was destroyed with its context, and the handle reused */
         event_forget(ev);
-    if (!(ev = event_new(handle)))
+    if (!(ev = event_new(handle, false)))
         return;
     ev->interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
     ev->untimed = (flags & CU_EVENT_DISABLE_TIMING) != 0;
@@ -96,9 +96,7 @@ void event_add(CUevent handle, unsigned flags)
 struct shim_event *event_adopt(CUevent handle)
 {
     struct shim_event *ev = event_find(handle);
-    if (!ev && handle && (ev = event_new(handle)))
-        atomic_store(&ev->recorded, true); /* maybe */
-    return ev;
+    return ev || !handle ? ev : event_new(handle, true /* maybe */);
 }
 
 struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)

@@ -208,6 +208,8 @@ Test(device, open_removes_files_of_killed_processes)
     cr_assert(WIFSIGNALED(status));
     struct device other; /* or another one on the machine opens a simulated GPU meanwhile */
     cr_assert_eq(device_open(&other, name, &params), 0);
+    for (int i = 0; i < 10000 && file_exists(litter); i++) /* such a one is about to remove it */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     cr_expect_not(file_exists(litter));
     device_close(&other, 1000000000);
 }

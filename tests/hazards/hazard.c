@@ -252,7 +252,7 @@ void hold_for(unsigned int ms)
     hold_ms = profiled() ? 5 : ms;
 }
 
-/* The test is to find a deliberate bug (common/mutant.h). */
+/* The test is to find a deliberate bug (tests/mutants.h). */
 static bool mutant(void)
 {
     return !!getenv("CUTIN_MUTANT");

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/mutant.h"
+#include "tests/mutants.h"
 
 static const char help[] =
     "usage: cutin-oracle [options]\n"
@@ -34,7 +34,7 @@ static const char help[] =
     "  --preload F    the libcutin.so to test\n"
     "  --recorded     run each program that once failed, 20 times\n"
     "  --record       print the first program as recorded.c wants it, and run nothing\n"
-    "  --bug NAME     give the library a deliberate bug (common/mutant.h)\n"
+    "  --bug NAME     give the library a deliberate bug (tests/mutants.h)\n"
     "  --mutant NAME    how many programs until a deliberate bug is found; all: each of them\n"
     "  --gates MODE   CUTIN_GATES; on: with one after every few kernels; mirrored: the same, and "
     "a\n"

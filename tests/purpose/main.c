@@ -6,7 +6,7 @@
  */
 #include "side.h"
 #include "trial.h"
-#include "common/mutant.h"
+#include "tests/mutants.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static const char help[] =
     "                 busy machine; host: the machine's (default step)\n"
     "  --native       the same without cutin, for comparison; nothing fails\n"
     "  --preload F    the libcutin.so to test\n"
-    "  --mutant NAME  is a deliberate bug (common/mutant.h) found? By a workload with a name that "
+    "  --mutant NAME  is a deliberate bug (tests/mutants.h) found? By a workload with a name that "
     "it\n"
     "                 breaks, or makes half as bad again; all: each of them\n"
     "  --set N=V      a variable of cutin for the jobs; may be repeated\n"

@@ -1,7 +1,7 @@
 /*
  * learned.c - what is learned of best effort's kernels while a real-time service cuts in: kernels
  * that vary, beside other streams and behind them, beside other processes. Also that bugs in it are
- * found (common/mutant.h). On the stepped clock (STEPPED), so bounds are tight: each figure is the
+ * found (tests/mutants.h). On the stepped clock (STEPPED), so bounds are tight: each figure is the
  * same in every run.
  */
 #include "tests/integration/gpu.h"

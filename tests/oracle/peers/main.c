@@ -26,7 +26,7 @@ static const char help[] =
     "  --jobs N       so many side by side (default 6 for each processor)\n"
     "  --hang S       seconds without progress that count as a hang (default 20; with --mutant 3)\n"
     "  --preload F    the libcutin.so to test\n"
-    "  --mutant NAME  how many plays until a deliberate bug is found (common/mutant.h); all: each "
+    "  --mutant NAME  how many plays until a deliberate bug is found (tests/mutants.h); all: each "
     "of\n"
     "                 those that plays find\n"
     "  --gates MODE   CUTIN_GATES; on: with one after every few kernels (default auto)\n"
@@ -284,7 +284,7 @@ static void run_share(unsigned number, struct tally *t)
 
 /* ---- does it find deliberate bugs? ----------------------------------------------------------- */
 
-/* The bugs of common/mutant.h that plays find. */
+/* The bugs of tests/mutants.h that plays find. */
 static const char *const mutants[] = {"memop_overtakes",       "shared_memory_unseen",
                                       "function_waits_untold", "graph_waits_untold",
                                       "graph_waits_unordered", "context_waits_untold"};

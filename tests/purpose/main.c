@@ -248,7 +248,7 @@ static const char *const found_by[] = {
     [MUTANT_loose_in_line] = "solo_alone",
     [MUTANT_narrow_in_line] = "solo_long_side_by_side",
     [MUTANT_slices_measured] = "short_beside_kernels_of_a_second",
-    [MUTANT_slices_learned] = "short_beside_kernels_of_a_second",
+    [MUTANT_slices_learned] = "short_beside_kernels_of_a_second_with_gates",
 };
 enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants), CASES_MOST = 96 };
 

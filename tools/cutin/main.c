@@ -3,21 +3,14 @@
  */
 #include "subcommand.h"
 
-static const struct subcommand *const running[] = {&subcommand_run, &subcommand_list,
-                                                   &subcommand_top, NULL};
-static const struct subcommand *const controlling[] = {&subcommand_set,    &subcommand_pause,
-                                                       &subcommand_resume, &subcommand_reset,
-                                                       &subcommand_policy, NULL};
-static const struct subcommand *const finding_out[] = {
-    &subcommand_doctor, &subcommand_latency, &subcommand_trace, &subcommand_profile, NULL};
-static const struct subcommand *const others[] = {&subcommand_cdi, &subcommand_version,
-                                                  &subcommand_help, NULL};
-
 static const struct group groups[] = {
-    {"Run and watch", running},
-    {"Control running processes", controlling},
-    {"Check and measure", finding_out},
-    {"Other", others},
+    {"Run and watch", {&subcommand_run, &subcommand_list, &subcommand_top}},
+    {"Control running processes",
+     {&subcommand_set, &subcommand_pause, &subcommand_resume, &subcommand_reset,
+      &subcommand_policy}},
+    {"Check and measure",
+     {&subcommand_doctor, &subcommand_latency, &subcommand_trace, &subcommand_profile}},
+    {"Other", {&subcommand_cdi, &subcommand_version, &subcommand_help}},
     {0},
 };
 

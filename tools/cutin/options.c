@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum {
-    OPTIONS_END = -1,
     MOST_OPTIONS = 40,
     HELP_COLUMN = 26,
     /* Values of getopt_long's `val`. Those of rows count up from VAL_ROW, above every character. */
@@ -48,86 +47,43 @@ _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
     exit(EXIT_USAGE);
 }
 
-/* Returns the row of a short option, or OPTIONS_END. */
+/* Returns the row of a short option, or -1. */
 static int row_of_letter(const struct subcommand *cmd, int letter)
 {
     for (int row = 0; cmd->options && cmd->options[row].name; row++)
         if (letter && cmd->options[row].letter == letter)
             return row;
-    return OPTIONS_END;
-}
-
-/* Returns the option that was probably meant. NULL: none is near. */
-static const char *option_meant(const struct subcommand *cmd, const char *text)
-{
-    const char *meant = NULL;
-    size_t least = EDIT_TOO_FAR, dashes = strspn(text, "-"), length = strcspn(text, "=");
-
-    for (const struct option_row *row = cmd->options; row && row->name; row++) {
-        size_t changes =
-            row->help ? edit_distance(text + dashes, length - dashes, row->name) : EDIT_TOO_FAR;
-        if (changes < least) {
-            least = changes;
-            meant = row->name;
-        }
-    }
-    return meant;
+    return -1;
 }
 
 /* getopt_long tells what was wrong in three ways: optopt is a row's value, a letter, or 0. */
 _Noreturn static void wrong_option(const struct subcommand *cmd, int what, char **argv)
 {
-    int row = row_of_letter(cmd, optopt);
-    const char *meant = optopt ? NULL : option_meant(cmd, argv[optind - 1]);
+    int letter_row = row_of_letter(cmd, optopt);
+    const struct option_row *named = optopt >= VAL_ROW ? &cmd->options[optopt - VAL_ROW] : NULL;
+    const char *text = argv[optind - 1], *meant = NULL;
+    size_t least = EDIT_TOO_FAR, dashes = strspn(text, "-"), length = strcspn(text, "=");
 
-    if (what == ':' && row >= 0)
-        fail_usage(cmd, "option -%c needs a value (%s)", optopt, cmd->options[row].arg);
+    if (what == ':' && letter_row >= 0)
+        fail_usage(cmd, "option -%c needs a value (%s)", optopt, cmd->options[letter_row].arg);
     if (what == ':')
-        fail_usage(cmd, "option --%s needs a value (%s)", cmd->options[optopt - VAL_ROW].name,
-                   cmd->options[optopt - VAL_ROW].arg);
+        fail_usage(cmd, "option --%s needs a value (%s)", named->name, named->arg);
     if (optopt >= VAL_HELP)
-        fail_usage(cmd, "option --%s takes no value",
-                   optopt == VAL_HELP ? "help" : cmd->options[optopt - VAL_ROW].name);
+        fail_usage(cmd, "option --%s takes no value", named ? named->name : "help");
     if (optopt)
         fail_usage(cmd, "unknown option -%c", optopt);
+    for (const struct option_row *row = cmd->options; row && row->name; row++) {
+        size_t changes =
+            row->help ? edit_distance(text + dashes, length - dashes, row->name) : EDIT_TOO_FAR;
+
+        if (changes < least) {
+            least = changes;
+            meant = row->name;
+        }
+    }
     if (meant)
-        fail_usage(cmd, "unknown option %s (did you mean --%s?)", argv[optind - 1], meant);
-    fail_usage(cmd, "unknown option %s", argv[optind - 1]);
-}
-
-/* Returns the next option's row, or OPTIONS_END; `optarg` is its argument. */
-static int options_next(const struct subcommand *cmd, int argc, char **argv)
-{
-    struct option table[MOST_OPTIONS + 2];
-    char letters[2 * MOST_OPTIONS + 4], *end = stpcpy(letters, cmd->anywhere ? ":h" : "+:h");
-    const struct option_row *o = cmd->options;
-    int val, row, n = 0;
-
-    for (; o && o[n].name && n < MOST_OPTIONS; n++) {
-        table[n] = (struct option){.name = o[n].name,
-                                   .has_arg = o[n].arg ? required_argument : no_argument,
-                                   .val = VAL_ROW + n};
-        if (o[n].letter)
-            end += sprintf(end, "%c%s", o[n].letter, o[n].arg ? ":" : "");
-    }
-    table[n++] = (struct option){.name = "help", .has_arg = no_argument, .val = VAL_HELP};
-    table[n] = (struct option){0};
-    opterr = 0;
-    val = getopt_long(argc, argv, letters, table, NULL);
-    switch (val) {
-    case -1:
-        return OPTIONS_END;
-    case 'h':
-    case VAL_HELP:
-        options_help(cmd);
-        exit(EXIT_SUCCESS);
-    case '?':
-    case ':':
-        wrong_option(cmd, val, argv);
-    default:
-        row = row_of_letter(cmd, val);
-        return row >= 0 ? row : val - VAL_ROW;
-    }
+        fail_usage(cmd, "unknown option %s (did you mean --%s?)", text, meant);
+    fail_usage(cmd, "unknown option %s", text);
 }
 
 void options_no_operands(const struct subcommand *cmd, int argc, char **argv)
@@ -223,24 +179,43 @@ static void option_take(const struct subcommand *cmd, int row)
 
 void options_read(const struct subcommand *cmd, int argc, char **argv)
 {
-    int row;
+    struct option table[MOST_OPTIONS + 2];
+    char letters[2 * MOST_OPTIONS + 4], *end = stpcpy(letters, cmd->anywhere ? ":h" : "+:h");
+    const struct option_row *o = cmd->options;
+    int val, n = 0;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END)
-        option_take(cmd, row);
+    for (; o && o[n].name && n < MOST_OPTIONS; n++) {
+        table[n] = (struct option){.name = o[n].name,
+                                   .has_arg = o[n].arg ? required_argument : no_argument,
+                                   .val = VAL_ROW + n};
+        if (o[n].letter)
+            end += sprintf(end, "%c%s", o[n].letter, o[n].arg ? ":" : "");
+    }
+    table[n++] = (struct option){.name = "help", .has_arg = no_argument, .val = VAL_HELP};
+    table[n] = (struct option){0};
+    opterr = 0;
+    while ((val = getopt_long(argc, argv, letters, table, NULL)) != -1) {
+        if (val == '?' || val == ':')
+            wrong_option(cmd, val, argv);
+        if (val == 'h' || val == VAL_HELP) {
+            options_help(cmd);
+            exit(EXIT_SUCCESS);
+        }
+        option_take(cmd, val >= VAL_ROW ? val - VAL_ROW : row_of_letter(cmd, val));
+    }
 }
 
-static void help_row(char letter, const char *name, const char *arg, const char *help)
+static void help_row(const struct option_row *row)
 {
     char left[64], brief[8] = "";
     int width;
 
-    if (letter)
-        snprintf(brief, sizeof(brief), "-%c, ", letter);
-    width =
-        snprintf(left, sizeof(left), "  %s--%s%s%s", brief, name, arg ? " " : "", arg ? arg : "");
-
+    if (row->letter)
+        snprintf(brief, sizeof(brief), "-%c, ", row->letter);
+    width = snprintf(left, sizeof(left), "  %s--%s%s%s", brief, row->name, row->arg ? " " : "",
+                     row->arg ? row->arg : "");
     printf("%s%*s", left, width < HELP_COLUMN - 1 ? HELP_COLUMN - width : 2, "");
-    for (const char *c = help; *c; c++) {
+    for (const char *c = row->help; *c; c++) {
         putchar(*c);
         if (*c == '\n')
             printf("%*s", HELP_COLUMN, "");
@@ -257,6 +232,6 @@ void options_help(const struct subcommand *cmd)
     printf("\nOptions:\n");
     for (const struct option_row *row = cmd->options; row && row->name; row++)
         if (row->help)
-            help_row(row->letter, row->name, row->arg, row->help);
-    help_row(0, "help", NULL, "show this text");
+            help_row(row);
+    help_row(&(struct option_row){.name = "help", .help = "show this text"});
 }

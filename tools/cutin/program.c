@@ -15,37 +15,24 @@
 
 static const struct program *program;
 
+/* Returns the subcommand, or names the one that was probably meant and exits 2. */
 static const struct subcommand *subcommand_find(const char *name)
 {
-    for (const struct group *group = program->groups; group->heading; group++)
-        for (const struct subcommand *const *cmd = group->subcommands; *cmd; cmd++)
-            if (strcmp((*cmd)->name, name) == 0)
-                return *cmd;
-    return NULL;
-}
-
-/* Returns the subcommand that was probably meant. NULL: none is near. */
-static const char *subcommand_meant(const char *text)
-{
-    const char *meant = NULL;
-    size_t least = EDIT_TOO_FAR, length = strlen(text);
+    const char *what = name[0] == '-' ? "option" : "command", *meant = NULL;
+    size_t least = EDIT_TOO_FAR, length = strlen(name);
 
     for (const struct group *group = program->groups; group->heading; group++)
         for (const struct subcommand *const *cmd = group->subcommands; *cmd; cmd++) {
-            bool same = (*cmd)->elsewhere && strcmp((*cmd)->elsewhere, text) == 0;
-            size_t changes = same ? 0 : edit_distance(text, length, (*cmd)->name);
+            bool same = (*cmd)->elsewhere && strcmp((*cmd)->elsewhere, name) == 0;
+            size_t changes = same ? 0 : edit_distance(name, length, (*cmd)->name);
+
+            if (strcmp((*cmd)->name, name) == 0)
+                return *cmd;
             if (changes < least) {
                 least = changes;
                 meant = (*cmd)->name;
             }
         }
-    return meant;
-}
-
-_Noreturn static void subcommand_unknown(const char *name)
-{
-    const char *what = name[0] == '-' ? "option" : "command", *meant = subcommand_meant(name);
-
     if (meant)
         fail_usage(NULL, "unknown %s %s (did you mean %s?)", what, name, meant);
     fail_usage(NULL, "unknown %s %s", what, name);
@@ -64,17 +51,11 @@ static void overview(FILE *out)
 
 static int help(int argc, char **argv)
 {
-    const struct subcommand *about;
-
     options_read(&subcommand_help, argc, argv);
-    if (argc < 2) {
+    if (argc < 2)
         overview(stdout);
-        return EXIT_SUCCESS;
-    }
-    about = subcommand_find(argv[1]);
-    if (!about)
-        subcommand_unknown(argv[1]);
-    options_help(about);
+    else
+        options_help(subcommand_find(argv[1]));
     return EXIT_SUCCESS;
 }
 
@@ -153,8 +134,6 @@ int program_main(const struct program *this, int argc, char **argv)
     else if (strcmp(argv[1], "--version") == 0)
         argv[1] = (char *)"version";
     cmd = subcommand_find(argv[1]);
-    if (!cmd)
-        subcommand_unknown(argv[1]);
     simconfig_get(); /* reports bad simulator settings once, before any process starts */
     rc = cmd->run(argc - 1, argv + 1);
     /* A program that the command ran keeps its own exit status. */

@@ -77,7 +77,7 @@ extern const struct subcommand subcommand_run, subcommand_trace, subcommand_list
 /* A command line program of this tree: its name, and its subcommands in groups. */
 struct group {
     const char *heading;
-    const struct subcommand *const *subcommands; /* NULL-terminated */
+    const struct subcommand *subcommands[8]; /* NULL-terminated */
 };
 
 struct program {

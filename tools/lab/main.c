@@ -3,17 +3,13 @@
  */
 #include "lab.h"
 
-static const struct subcommand *const measuring[] = {
-    &subcommand_disb,      &subcommand_overhead, &subcommand_ablation, &subcommand_preset,
-    &subcommand_histogram, &subcommand_plot,     &subcommand_report,   NULL};
-static const struct subcommand *const recordings[] = {
-    &subcommand_record, &subcommand_replay, &subcommand_whatif, &subcommand_distance, NULL};
-static const struct subcommand *const others[] = {&subcommand_version, &subcommand_help, NULL};
-
 static const struct group groups[] = {
-    {"Measure and report", measuring},
-    {"Record, replay and predict", recordings},
-    {"Other", others},
+    {"Measure and report",
+     {&subcommand_disb, &subcommand_overhead, &subcommand_ablation, &subcommand_preset,
+      &subcommand_histogram, &subcommand_plot, &subcommand_report}},
+    {"Record, replay and predict",
+     {&subcommand_record, &subcommand_replay, &subcommand_whatif, &subcommand_distance}},
+    {"Other", {&subcommand_version, &subcommand_help}},
     {0},
 };
 

@@ -99,30 +99,12 @@ _Noreturn static void exec_daemon(const char *program, const char *path, int rea
     close_range(READY_FD + 1, ~0U, 0);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    environment_remove_preload("libcutin.so");
+    environment_remove_preload();
     if (chdir("/") != 0)
         _exit(127);
     execl(program, program, "--socket", path, "--idle-exit", idle, "--ready-fd", number,
           (char *)NULL);
     _exit(127);
-}
-
-/* Forks twice, so that the daemon is no child of the program that the caller becomes by exec. */
-static int spawn(const char *program, const char *path, int ready)
-{
-    pid_t child = fork();
-
-    if (child < 0)
-        return -errno;
-    if (child == 0) {
-        setsid();
-        if (fork() == 0)
-            exec_daemon(program, path, ready, DAEMON_IDLE_EXIT_S);
-        _exit(0);
-    }
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
-    return 0;
 }
 
 /* 0: the daemon wrote a byte; -ECHILD: it closed the pipe; -ETIMEDOUT: neither within `ms`. */
@@ -176,29 +158,37 @@ int reap_or_kill(pid_t pid, uint64_t until_ns)
     return status;
 }
 
-/* With `child` the daemon is a child of the caller, and its process id goes there. With NULL it is
- * not. */
-static int start(const char *program, const char *path, pid_t *child)
+/* With `own` the daemon is a child of the caller. With NULL it is none of the program's that the
+ * caller becomes by exec, so this forks twice. */
+static int start(const char *program, const char *path, pid_t *own)
 {
     int ready[2], rc;
+    pid_t child;
 
     if (pipe2(ready, O_CLOEXEC) != 0)
         return -errno;
-    if (child) {
-        *child = fork_in_group(SIGTERM);
-        if (*child == 0)
-            exec_daemon(program, path, ready[1], 0); /* runs until we end it or we end */
-        rc = *child < 0 ? -errno : 0;
-    } else {
-        rc = spawn(program, path, ready[1]);
+    child = own ? fork_in_group(SIGTERM) : fork();
+    rc = child < 0 ? -errno : 0;
+    if (child == 0 && own)
+        exec_daemon(program, path, ready[1], 0); /* runs until we end it or we end */
+    if (child == 0) {
+        setsid();
+        if (fork() == 0)
+            exec_daemon(program, path, ready[1], DAEMON_IDLE_EXIT_S);
+        _exit(0);
     }
+    if (own)
+        *own = child;
+    else
+        while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            ;
     close(ready[1]);
     if (rc == 0)
-        rc = wait_ready(ready[0], child ? OWN_READY_MS : READY_MS);
+        rc = wait_ready(ready[0], own ? OWN_READY_MS : READY_MS);
     close(ready[0]);
     /* A daemon that gave up may have lost a race against another one, which then answers. A daemon
      * that we started learns by this connection to stay while this process lives. */
-    if (rc == -ECHILD || (rc == 0 && !child))
+    if (rc == -ECHILD || (rc == 0 && !own))
         rc = daemon_probe(path) == 0 ? 0 : rc;
     return rc;
 }

@@ -92,30 +92,28 @@ static int environment_prepend(const char *name, const char *value)
     return rc;
 }
 
-int environment_simulate(const char *folder)
+int environment_preload(const char *library, const char *simulator)
 {
     const char *manager = getenv("SIMGPU_RM");
     char path[PATH_MAX + 32];
+    int rc = 0;
 
     if (!manager) /* some kinds of device have one */
         manager = getenv("SIMGPU_LIKE");
-    snprintf(path, sizeof(path), "%s/libsimgpu_rm.so", folder);
-    if (manager && strcmp(manager, "off") != 0 && access(path, R_OK) == 0 &&
-        environment_prepend("LD_PRELOAD", path) != 0)
-        return -ENOMEM;
-    return environment_prepend("LD_LIBRARY_PATH", folder);
-}
-
-int environment_preload(const char *library, const char *simulator)
-{
-    int rc = simulator && *simulator ? environment_simulate(simulator) : 0;
-
+    if (simulator && *simulator) {
+        snprintf(path, sizeof(path), "%s/libsimgpu_rm.so", simulator);
+        if (manager && strcmp(manager, "off") != 0 && access(path, R_OK) == 0)
+            rc = environment_prepend("LD_PRELOAD", path);
+        if (rc == 0)
+            rc = environment_prepend("LD_LIBRARY_PATH", simulator);
+    }
+    /* Last, so that it stands in front of the resource manager. */
     return rc == 0 && library && *library ? environment_prepend("LD_PRELOAD", library) : rc;
 }
 
 int environment_setup(const struct variable *rows, const char *library, const char *simulator)
 {
-    int rc = environment_remove_preload("libcutin.so");
+    int rc = environment_remove_preload();
 
     if (rc == 0)
         rc = environment_set(rows);
@@ -132,11 +130,12 @@ int program_exec(const struct subcommand *cmd, char *const argv[])
     return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
-int environment_remove_preload(const char *file)
+int environment_remove_preload(void)
 {
+    static const char file[] = "libcutin.so";
     const char *rest = getenv("LD_PRELOAD");
     char *list;
-    size_t used = 0, tail = strlen(file);
+    size_t used = 0, tail = sizeof(file) - 1;
     int rc;
 
     if (!rest)

@@ -35,17 +35,14 @@ struct variable {
 };
 /* Sets the rows up to the one without a name. Returns 0 or -ENOMEM. */
 int environment_set(const struct variable *rows);
-/* Makes programs find the simulated driver of this folder. Where SIMGPU_RM asks for its resource
- * manager, that is preloaded. Call this before libcutin.so is put in front of the list. Returns 0
- * or -ENOMEM. */
-int environment_simulate(const char *folder);
-/* What is started next has this library preloaded and runs on the simulated driver of this folder.
- * NULL or "": without it. Returns 0 or -ENOMEM. */
+/* What is started next has this library preloaded, and finds the simulated driver of this folder
+ * (and its resource manager's library, where SIMGPU_RM asks for it). NULL or "": without it. Returns
+ * 0 or -ENOMEM. */
 int environment_preload(const char *library, const char *simulator);
 /* The same for a process of ours: it gets these variables, and no other libcutin.so. */
 int environment_setup(const struct variable *rows, const char *library, const char *simulator);
-/* Takes every library whose file name is `file` out of LD_PRELOAD. Returns 0 or -ENOMEM. */
-int environment_remove_preload(const char *file);
+/* Takes every libcutin.so out of LD_PRELOAD. Returns 0 or -ENOMEM. */
+int environment_remove_preload(void);
 
 /* ---- scratch.c: a private folder for the files of one command ------------------------------ */
 struct scratch {

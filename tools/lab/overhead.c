@@ -257,7 +257,7 @@ static void worker_process(const struct fact_run *run)
 
     snprintf(calls, sizeof(calls), "%u", given.calls);
     snprintf(threads, sizeof(threads), "%u", given.threads);
-    environment_remove_preload("libcutin.so");
+    environment_remove_preload();
     environment_set((struct variable[]){
         {"SIMGPU_NULL", given.real ? NULL : "1"},
         {"SIMGPU_LAUNCH_NS", given.real ? NULL : "0"},

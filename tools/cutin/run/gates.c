@@ -88,21 +88,18 @@ struct asked {
 static void child_exec(const struct fact_run *run)
 {
     const struct asked *a = run->user;
-    char text[32];
+    char id[32], device[32];
+    const struct variable rows[] = {{"SIMGPU_ID", id}, {"FACT_DEVICE", device}, {0}};
     int null = open("/dev/null", O_RDWR);
 
     for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
         dup2(null, fd);
-    environment_remove_preload("libcutin.so");
-    if (a->sim)
-        environment_simulate(a->paths->simulator);
     unsetenv("SIMGPU_LOG");
     unsetenv("SIMGPU_FAULT");
     unsetenv("CUDA_INJECTION64_PATH");
-    snprintf(text, sizeof(text), "asked-%d", (int)getpid());
-    setenv("SIMGPU_ID", text, 1);
-    snprintf(text, sizeof(text), "%d", a->device);
-    setenv("FACT_DEVICE", text, 1);
+    snprintf(id, sizeof(id), "asked-%d", (int)getpid());
+    snprintf(device, sizeof(device), "%d", a->device);
+    environment_setup(rows, NULL, a->sim ? a->paths->simulator : NULL);
     execl(a->paths->command, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 

@@ -271,7 +271,7 @@ static int again(const struct plan *p, int argc, char **argv)
     for (int i = 1; i < argc; i++)
         more[n++] = argv[i];
     if (p->sim)
-        environment_simulate(paths.simulator);
+        environment_preload(NULL, paths.simulator);
     execv(more[0], more);
     say(&subcommand_replay, "%s: %s", more[0], strerror(errno));
     free(more);

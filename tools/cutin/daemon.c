@@ -23,7 +23,9 @@
 /* A program runs without a daemon that is late; a measurement cannot, so it waits longer. */
 enum { READY_FD = 3, READY_MS = 10000, OWN_READY_MS = 60000, REAP_NAP_US = 1000 };
 
-const char *daemon_socket(void)
+const char *daemon_asked;
+
+static const char *unasked_socket(void)
 {
     static char path[SOCKET_PATH_MAX];
     const char *asked = getenv("CUTIN_SOCKET"), *run = getenv("XDG_RUNTIME_DIR");
@@ -40,6 +42,11 @@ const char *daemon_socket(void)
         return long_path;
     }
     return path;
+}
+
+const char *daemon_socket(void)
+{
+    return daemon_asked ? daemon_asked : unasked_socket();
 }
 
 int daemon_probe(const char *path)
@@ -244,7 +251,7 @@ int daemon_ensure(const struct subcommand *cmd, const char *program, const char 
     }
     /* The default place's own folder may be missing and is made; its parent is not ours to make. */
     snprintf(folder, sizeof(folder), "%s", path);
-    if (!getenv("CUTIN_SOCKET") && strcmp(path, daemon_socket()) == 0 &&
+    if (!getenv("CUTIN_SOCKET") && strcmp(path, unasked_socket()) == 0 &&
         ((mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) || access(folder, W_OK) != 0)) {
         rc = -errno;
         say(cmd,

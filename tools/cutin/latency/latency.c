@@ -367,10 +367,9 @@ static int give(const struct attach *a, int argc, char **argv)
     if (text)
         print_process(a);
     for (const struct message_row *r = a->after.rows; r < a->after.rows + a->after.n; r++) {
-        struct row_figures f;
+        struct row_figures f = row_figures_make(r, &a->before);
         if (r->level >= a->row->level)
             continue;
-        row_figures_make(r, &a->before, &f);
         if (text)
             printf("below it: %d (%.*s), %s: held %" PRIu64
                    " times, p50 %.1f us, p99 %.1f us; its last "

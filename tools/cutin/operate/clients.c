@@ -25,33 +25,10 @@ void clients_free(struct clients *c)
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-static const char *state_name(const struct message_row *row)
-{
-    bool working = row_active(row);
-
-    for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
-        working |= row->device[i].in_flight > 0 || row->device[i].waiting > 0;
-    return (row->state & ROW_STUCK) ? "stuck"
-           : row_held(row)          ? "held"
-           : working                ? "active"
-                                    : "idle";
-}
-
 /* Names come from the processes themselves and may have any bytes. */
 static void name_of(const struct message_row *row, char out[PAGE_NAME + 1])
 {
     snprintf(out, PAGE_NAME + 1, "%.*s", (int)PAGE_NAME, row->name);
-    printable(out);
-}
-
-static void user_of(const struct message_row *row, char *out, size_t size)
-{
-    const struct passwd *entry = getpwuid(row->uid);
-
-    if (entry)
-        snprintf(out, size, "%s", entry->pw_name);
-    else
-        snprintf(out, size, "%" PRIu32, row->uid);
     printable(out);
 }
 
@@ -119,22 +96,17 @@ const struct message_row *clients_find(const struct clients *c, uint64_t id)
     return NULL;
 }
 
-struct sums {
-    uint64_t gpu_ns, kernels, holds, in_flight, buffered;
-};
-
-static struct sums sum_devices(const struct message_row *row)
+/* All its devices' counters together. */
+static struct message_row_device sum_devices(const struct message_row *row)
 {
-    struct sums s = {0};
+    struct message_row_device sum = {0};
 
     for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++) {
-        s.gpu_ns += row->device[i].gpu_ns;
-        s.kernels += row->device[i].kernels;
-        s.holds += row->device[i].holds;
-        s.in_flight += row->device[i].in_flight;
-        s.buffered += row->device[i].waiting;
+#define ADD_COUNTER(field, help) sum.field += row->device[i].field;
+        PAGE_COUNTERS(ADD_COUNTER)
+#undef ADD_COUNTER
     }
-    return s;
+    return sum;
 }
 
 static struct quantiles quantiles_of(const uint32_t now[HISTOGRAM_BUCKETS],
@@ -157,38 +129,30 @@ static double rate(uint64_t now, uint64_t before, double seconds)
     return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
 }
 
-/* The share on the device where it was held longest: holds on two devices do not add up. */
-static double held_share(const struct message_row *now, const struct message_row *then, double s)
-{
-    double most = 0;
-
-    for (uint32_t i = 0; i < now->devices && i < PAGE_DEVICES; i++) {
-        uint64_t before = then && i < then->devices ? then->device[i].hold_ns : 0;
-        double share = rate(now->device[i].hold_ns, before, s) / 1e9;
-
-        most = share > most ? share : most;
-    }
-    return most;
-}
-
-void row_figures_make(const struct message_row *now, const struct clients *before,
-                      struct row_figures *out)
+struct row_figures row_figures_make(const struct message_row *now, const struct clients *before)
 {
     const struct message_row *then = clients_find(before, now->client);
-    struct sums a = sum_devices(then), b = sum_devices(now);
+    struct message_row_device a = sum_devices(then), b = sum_devices(now);
     double s = (double)(now->age_ms - (then ? then->age_ms : 0)) / 1e3;
-
-    *out = (struct row_figures){
+    struct row_figures figures = {
         .seconds = s,
         .gpu_share = rate(b.gpu_ns, a.gpu_ns, s) / 1e9,
-        .held_share = held_share(now, then, s),
         .kernels_per_s = rate(b.kernels, a.kernels, s),
         .holds_per_s = rate(b.holds, a.holds, s),
         .in_flight = (double)b.in_flight,
-        .buffered = (double)b.buffered,
+        .buffered = (double)b.waiting,
         .hold = quantiles_of(now->hold_times, then ? then->hold_times : NULL),
         .preemption = quantiles_of(now->preemption_times, then ? then->preemption_times : NULL),
     };
+
+    /* On the device where it was held longest: holds on two devices do not add up. */
+    for (uint32_t i = 0; i < now->devices && i < PAGE_DEVICES; i++) {
+        uint64_t ns = then && i < then->devices ? then->device[i].hold_ns : 0;
+        double share = rate(now->device[i].hold_ns, ns, s) / 1e9;
+
+        figures.held_share = share > figures.held_share ? share : figures.held_share;
+    }
+    return figures;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -199,6 +163,14 @@ struct line {
     struct row_figures figures;
     double pid, weight, gpu_percent, held_percent;
 };
+
+static struct line line_make(const struct clients *all, const struct message_row *row,
+                             const struct clients *before)
+{
+    struct row_figures f = row_figures_make(row, before);
+
+    return (struct line){all, row, f, row->pid, row->weight, f.gpu_share * 100, f.held_share * 100};
+}
 
 enum { CELL = 64 };
 
@@ -216,7 +188,13 @@ static void cell_figure(double value, const char *format, char out[CELL])
 
 static void cell_user(const struct line *l, char out[CELL])
 {
-    user_of(l->row, out, CELL);
+    const struct passwd *entry = getpwuid(l->row->uid);
+
+    if (entry)
+        snprintf(out, CELL, "%s", entry->pw_name);
+    else
+        snprintf(out, CELL, "%" PRIu32, l->row->uid);
+    printable(out);
 }
 
 /* If the level that was asked for was not granted, that one follows in brackets. */
@@ -228,12 +206,23 @@ static void cell_level(const struct line *l, char out[CELL])
              level_name(l->row->asked));
 }
 
+static const char *state_name(const struct line *l)
+{
+    const struct message_row *row = l->row;
+    bool working = row_active(row) || l->figures.in_flight > 0 || l->figures.buffered > 0;
+
+    return (row->state & ROW_STUCK) ? "stuck"
+           : row_held(row)          ? "held"
+           : working                ? "active"
+                                    : "idle";
+}
+
 static void cell_state(const struct line *l, char out[CELL])
 {
     snprintf(out, CELL, "%s",
              (l->row->state & ROW_STOPPED)  ? "stopped"
              : (l->row->state & ROW_PAUSED) ? (l->figures.in_flight > 0 ? "pausing" : "paused")
-                                            : state_name(l->row));
+                                            : state_name(l));
 }
 
 /* The process that has held it longest, on any device; `+`: others hold it, too. */
@@ -364,16 +353,9 @@ uint32_t clients_columns(const struct clients *c, int width)
 void clients_line(uint32_t shown, const struct clients *all, const struct message_row *row,
                   const struct clients *before, char out[CLIENTS_LINE])
 {
-    struct line l = {.all = all, .row = row};
+    struct line l = row ? line_make(all, row, before) : (struct line){0};
     size_t used = 0;
 
-    if (row) {
-        row_figures_make(row, before, &l.figures);
-        l.pid = row->pid;
-        l.weight = row->weight;
-        l.gpu_percent = l.figures.gpu_share * 100;
-        l.held_percent = l.figures.held_share * 100;
-    }
     for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
         const struct column *c = &columns[i];
         char cell[CELL];
@@ -434,10 +416,9 @@ void clients_print_waits(const struct clients *c)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static json_t *device_json(const struct clients *all, const struct message_row *row,
-                           uint32_t number)
+static json_t *device_json(const struct line *l, uint32_t number)
 {
-    const struct message_row_device *device = &row->device[number];
+    const struct message_row_device *device = &l->row->device[number];
     json_t *counters = json_object(), *held = json_array(), *by = json_array();
     char uuid[48] = "GPU", io_kernel[PAGE_KERNEL_SIZE];
     int32_t pid[PAGE_CLIENT_BITS];
@@ -451,7 +432,7 @@ static json_t *device_json(const struct clients *all, const struct message_row *
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         if (device->held[level])
             json_array_append_new(held, json_string(level_name(level)));
-    for (uint32_t i = 0, n = row_holders(row, number, all->rows, all->n, pid); i < n; i++)
+    for (uint32_t i = 0, n = row_holders(l->row, number, l->all->rows, l->all->n, pid); i < n; i++)
         json_array_append_new(by, json_integer(pid[i]));
     /* "GPU-00010203-0405-...", the way NVIDIA's tools write it. */
     for (int i = 0; i < 16; i++)
@@ -470,31 +451,29 @@ static json_t *quantiles_json(const struct quantiles *q)
                      q->count ? json_real(q->p99_ns / 1e3) : json_null());
 }
 
-static json_t *row_json(const struct clients *all, const struct message_row *row,
-                        const struct clients *before)
+static json_t *row_json(const struct line *l)
 {
+    const struct message_row *row = l->row;
+    const struct row_figures *f = &l->figures;
     char name[PAGE_NAME + 1], user[CELL], command[1024];
     json_t *devices = json_array();
-    struct row_figures f;
 
     name_of(row, name);
-    user_of(row, user, sizeof(user));
+    cell_user(l, user);
     command_of(row, command, sizeof(command));
-    row_figures_make(row, before, &f);
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
-        json_array_append_new(devices, device_json(all, row, i));
+        json_array_append_new(devices, device_json(l, i));
     return json_pack(
         "{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:f, "
-        "s:I, "
-        "s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o}",
+        "s:I, s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o}",
         "id", (json_int_t)row->client, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user",
         user, "name", name, "command", command, "level", level_name(row->level), "asked",
-        level_name(row->asked), "weight", (json_int_t)row->weight, "state", state_name(row),
-        "paused", (row->state & ROW_PAUSED), "stopped", (row->state & ROW_STOPPED), "queues",
-        (row->state & ROW_QUEUES), "seconds", f.seconds, "gpu_share", f.gpu_share, "held_share",
-        f.held_share, "kernels_per_s", f.kernels_per_s, "in_flight", (json_int_t)f.in_flight,
-        "buffered", (json_int_t)f.buffered, "holds_per_s", f.holds_per_s, "hold_us",
-        quantiles_json(&f.hold), "preemption_us", quantiles_json(&f.preemption), "above",
+        level_name(row->asked), "weight", (json_int_t)row->weight, "state", state_name(l), "paused",
+        (row->state & ROW_PAUSED), "stopped", (row->state & ROW_STOPPED), "queues",
+        (row->state & ROW_QUEUES), "seconds", f->seconds, "gpu_share", f->gpu_share, "held_share",
+        f->held_share, "kernels_per_s", f->kernels_per_s, "in_flight", (json_int_t)f->in_flight,
+        "buffered", (json_int_t)f->buffered, "holds_per_s", f->holds_per_s, "hold_us",
+        quantiles_json(&f->hold), "preemption_us", quantiles_json(&f->preemption), "above",
         (json_int_t)row->above, "below", (json_int_t)row->below, "heartbeat_age_ms",
         (json_int_t)row->heartbeat_age_ms, "devices", devices);
 }
@@ -503,7 +482,10 @@ json_t *clients_json(const struct clients *now, const struct clients *before)
 {
     json_t *rows = json_array();
 
-    for (size_t i = 0; i < now->n; i++)
-        json_array_append_new(rows, row_json(now, &now->rows[i], before));
+    for (size_t i = 0; i < now->n; i++) {
+        struct line l = line_make(now, &now->rows[i], before);
+
+        json_array_append_new(rows, row_json(&l));
+    }
     return json_pack("{s:o}", "clients", rows);
 }

@@ -35,8 +35,7 @@ struct row_figures {
 /* The process with this id; NULL: there is none. */
 const struct message_row *clients_find(const struct clients *c, uint64_t id);
 /* `before`: an earlier reading. If it is NULL, or lacks this process: since the process started. */
-void row_figures_make(const struct message_row *now, const struct clients *before,
-                      struct row_figures *out);
+struct row_figures row_figures_make(const struct message_row *now, const struct clients *before);
 
 /* Bits of the columns that fit into `width`. DEVICE is one only if there are several devices. */
 uint32_t clients_columns(const struct clients *c, int width);

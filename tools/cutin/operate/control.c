@@ -18,56 +18,10 @@
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
-static const char *socket_path;
-
-#define SOCKET_OPTION {"socket", "PATH", "the daemon's socket", TAKE_TEXT(socket_path)}
-
-static void read_options(const struct subcommand *cmd, int argc, char **argv)
-{
-    socket_path = daemon_socket();
-    options_read(cmd, argc, argv);
-}
-
-/* Reads the one operand. */
-static struct control_target operand_pid(const struct subcommand *cmd, int argc, char **argv)
-{
-    uint64_t pid;
-
-    if (optind >= argc)
-        fail_usage(cmd, "no process given; give a PID from `cutin list`");
-    if (!number_read(argv[optind], 1, INT32_MAX, &pid))
-        fail_usage(cmd, "%s is not a process id", argv[optind]);
-    if (optind + 1 < argc)
-        fail_usage(cmd, "unexpected argument %s", argv[optind + 1]);
-    return (struct control_target){.pid = (int32_t)pid};
-}
-
-/* Reports why an order for one process failed, and what to do. */
-static int failed(const struct subcommand *cmd, struct control_target target, int rc)
-{
-    switch (rc) {
-    case -ESRCH:
-        return say(cmd, "no process %d runs under cutin; `cutin list` shows those that do",
-                   (int)target.pid);
-    case -EPERM:
-        return say(cmd,
-                   "not permitted: process %d is another user's, or the level is above what it may "
-                   "have; `control` and the levels under [allow] in cutind.conf decide this",
-                   (int)target.pid);
-    case -EOPNOTSUPP:
-        return say(cmd,
-                   "process %d started as rt, so its streams have no queues; start it at a lower "
-                   "level and raise it with `cutin set --priority rt`",
-                   (int)target.pid);
-    default:
-        return say(cmd, "%s", daemon_error(socket_path, rc));
-    }
-}
-
-/* ---- set ------------------------------------------------------------------------------------ */
+/* ---- set, pause, resume, reset -------------------------------------------------------------- */
 
 static int level = -1;
-static uint32_t weight, budget_us, depth;
+static uint32_t weight, budget_us, depth, reset_stream = CONTROL_ALL_STREAMS;
 
 static const struct option_row set_options[] = {
     {"priority", "LEVEL", "be, 1, 2 or rt", TAKE_WORD(level, levels)},
@@ -76,33 +30,81 @@ static const struct option_row set_options[] = {
     {"budget-us", "N", "estimated GPU time that may be in flight below rt",
      TAKE_NUMBER(budget_us, 1, BUDGET_US_MOST)},
     {"depth", "N", "commands that may be in flight per stream", TAKE_NUMBER(depth, 1, DEPTH_MOST)},
-    SOCKET_OPTION,
+    DAEMON_SOCKET_OPTION,
     {0},
 };
 
-static int set(int argc, char **argv)
+static const struct option_row plain_options[] = {DAEMON_SOCKET_OPTION, {0}};
+
+static const struct option_row reset_options[] = {
+    {"stream", "N",
+     "only this stream; streams are numbered from 0, in the order\n"
+     "of their creation",
+     TAKE_NUMBER(reset_stream, 0, CONTROL_ALL_STREAMS - 1)},
+    DAEMON_SOCKET_OPTION,
+    {0},
+};
+
+/* Gives one process the orders of one of these commands. */
+static int order(int argc, char **argv)
 {
-    struct control_target target;
+    static const struct subcommand *const commands[] = {&subcommand_set, &subcommand_pause,
+                                                        &subcommand_resume, &subcommand_reset};
+    const struct subcommand *cmd = commands[0];
+    const char *socket;
+    uint64_t pid;
     int rc = 0, n = 0;
 
-    read_options(&subcommand_set, argc, argv);
+    for (size_t i = 1; strcmp(cmd->name, argv[0]) != 0; i++)
+        cmd = commands[i];
+    options_read(cmd, argc, argv);
     const struct {
+        const struct subcommand *of;
         enum control_kind kind;
         bool given;
         uint32_t value;
-    } orders[] = {{CONTROL_LEVEL, level >= 0, (uint32_t)level},
-                  {CONTROL_WEIGHT, weight > 0, weight},
-                  {CONTROL_BUDGET_US, budget_us > 0, budget_us},
-                  {CONTROL_DEPTH, depth > 0, depth}};
-    target = operand_pid(&subcommand_set, argc, argv);
+    } orders[] = {{&subcommand_set, CONTROL_LEVEL, level >= 0, (uint32_t)level},
+                  {&subcommand_set, CONTROL_WEIGHT, weight > 0, weight},
+                  {&subcommand_set, CONTROL_BUDGET_US, budget_us > 0, budget_us},
+                  {&subcommand_set, CONTROL_DEPTH, depth > 0, depth},
+                  {&subcommand_pause, CONTROL_PAUSE, true, 0},
+                  {&subcommand_resume, CONTROL_RESUME, true, 0},
+                  {&subcommand_reset, CONTROL_RESET, true, reset_stream}};
+
+    if (optind >= argc)
+        fail_usage(cmd, "no process given; give a PID from `cutin list`");
+    if (!number_read(argv[optind], 1, INT32_MAX, &pid))
+        fail_usage(cmd, "%s is not a process id", argv[optind]);
+    optind++;
+    options_no_operands(cmd, argc, argv);
+    socket = daemon_socket();
     for (size_t i = 0; i < sizeof(orders) / sizeof(*orders) && rc == 0; i++)
-        if (orders[i].given) {
-            rc = control_order(socket_path, target, orders[i].kind, orders[i].value);
+        if (orders[i].of == cmd && orders[i].given) {
+            rc = control_order(socket, (struct control_target){.pid = (int32_t)pid}, orders[i].kind,
+                               orders[i].value);
             n++;
         }
     if (n == 0)
-        fail_usage(&subcommand_set, "nothing to set: --priority, --weight, --budget-us or --depth");
-    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_set, target, rc);
+        fail_usage(cmd, "nothing to set: --priority, --weight, --budget-us or --depth");
+    switch (rc) {
+    case 0:
+        return EXIT_SUCCESS;
+    case -ESRCH:
+        return say(cmd, "no process %d runs under cutin; `cutin list` shows those that do",
+                   (int)pid);
+    case -EPERM:
+        return say(cmd,
+                   "not permitted: process %d is another user's, or the level is above what it may "
+                   "have; `control` and the levels under [allow] in cutind.conf decide this",
+                   (int)pid);
+    case -EOPNOTSUPP:
+        return say(cmd,
+                   "process %d started as rt, so its streams have no queues; start it at a lower "
+                   "level and raise it with `cutin set --priority rt`",
+                   (int)pid);
+    default:
+        return say(cmd, "%s", daemon_error(socket, rc));
+    }
 }
 
 const struct subcommand subcommand_set = {
@@ -114,41 +116,8 @@ const struct subcommand subcommand_set = {
         "granted level,\nunless cutind.conf allows more.",
     .options = set_options,
     .anywhere = true,
-    .run = set,
+    .run = order,
 };
-
-/* ---- pause, resume, reset ------------------------------------------------------------------- */
-
-static const struct option_row plain_options[] = {SOCKET_OPTION, {0}};
-
-static uint32_t reset_stream = CONTROL_ALL_STREAMS;
-
-static const struct option_row reset_options[] = {
-    {"stream", "N",
-     "only this stream; streams are numbered from 0, in the order\n"
-     "of their creation",
-     TAKE_NUMBER(reset_stream, 0, CONTROL_ALL_STREAMS - 1)},
-    SOCKET_OPTION,
-    {0},
-};
-
-/* Runs pause, resume or reset. */
-static int order(int argc, char **argv)
-{
-    static const struct subcommand *const commands[] = {[CONTROL_PAUSE] = &subcommand_pause,
-                                                        [CONTROL_RESUME] = &subcommand_resume,
-                                                        [CONTROL_RESET] = &subcommand_reset};
-    enum control_kind kind = CONTROL_PAUSE;
-    struct control_target target;
-    int rc;
-
-    while (kind < CONTROL_RESET && strcmp(commands[kind]->name, argv[0]) != 0)
-        kind++;
-    read_options(commands[kind], argc, argv);
-    target = operand_pid(commands[kind], argc, argv);
-    rc = control_order(socket_path, target, kind, kind == CONTROL_RESET ? reset_stream : 0);
-    return rc == 0 ? EXIT_SUCCESS : failed(commands[kind], target, rc);
-}
 
 const struct subcommand subcommand_pause = {
     .name = "pause",
@@ -187,7 +156,7 @@ static bool policy_list, policy_as_json;
 static const struct option_row policy_options[] = {
     {"list", NULL, "list the policies and what they do", TAKE_FLAG(policy_list)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(policy_as_json)},
-    SOCKET_OPTION,
+    DAEMON_SOCKET_OPTION,
     {0},
 };
 
@@ -198,7 +167,7 @@ static int policy(int argc, char **argv)
     json_t *all;
     int rc;
 
-    read_options(&subcommand_policy, argc, argv);
+    options_read(&subcommand_policy, argc, argv);
     name = optind < argc ? argv[optind++] : NULL;
     options_no_operands(&subcommand_policy, argc, argv);
     all = policy_list && policy_as_json ? json_object() : NULL;
@@ -209,18 +178,17 @@ static int policy(int argc, char **argv)
             printf("%-8s %s\n", policies[i]->name, policies[i]->help);
     if (policy_list)
         return all ? print_object(json_pack("{s:o}", "policies", all), 0) : EXIT_SUCCESS;
-    rc = control_policy(socket_path, name, now);
-    if (rc != 0) {
-        if (rc == -EPERM)
-            return say(&subcommand_policy,
-                       "not permitted: the policy is for root, the daemon's user and those under "
-                       "`control` in cutind.conf");
-        /* A missing policy and a missing socket are the same error: is there a daemon? */
-        if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
-            return say(&subcommand_policy, "%s", daemon_error(socket_path, rc));
+    rc = control_policy(daemon_socket(), name, now);
+    if (rc == -EPERM)
+        return say(&subcommand_policy,
+                   "not permitted: the policy is for root, the daemon's user and those under "
+                   "`control` in cutind.conf");
+    /* A missing policy and a missing socket are the same error: is there a daemon? */
+    if (rc == -ENOENT && name && daemon_probe(daemon_socket()) == 0)
         return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all",
                    name);
-    }
+    if (rc != 0)
+        return say(&subcommand_policy, "%s", daemon_error(daemon_socket(), rc));
     if (policy_as_json)
         return print_object(json_pack("{s:s}", "policy", now), 0);
     puts(now);

@@ -19,24 +19,21 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct plan {
-    const char *socket;
-    double interval;
-    bool once, json;
-} given = {.interval = 1};
+static double interval = 1;
+static bool once, json;
 
 static const struct option_row options[] = {
-    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(given.socket)},
+    DAEMON_SOCKET_OPTION,
     {"interval", "SECONDS", "time between two readings, 0.1 to 3600 (1)",
-     TAKE_DECIMAL(given.interval, 0.1, 3600)},
-    {"once", NULL, "print one table on stdout and exit", TAKE_FLAG(given.once)},
-    {"json", NULL, "JSON on stdout, one object per interval and line", TAKE_FLAG(given.json)},
+     TAKE_DECIMAL(interval, 0.1, 3600)},
+    {"once", NULL, "print one table on stdout and exit", TAKE_FLAG(once)},
+    {"json", NULL, "JSON on stdout, one object per interval and line", TAKE_FLAG(json)},
     {0},
 };
 
 static const struct option_row list_options[] = {
-    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(given.socket)},
-    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.json)},
+    DAEMON_SOCKET_OPTION,
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
     {0},
 };
 
@@ -45,13 +42,12 @@ static int list(int argc, char **argv)
     struct clients clients;
     int rc;
 
-    given.socket = daemon_socket();
     options_read(&subcommand_list, argc, argv);
     options_no_operands(&subcommand_list, argc, argv);
-    rc = query_clients(given.socket, &clients.rows, &clients.n);
+    rc = query_clients(daemon_socket(), &clients.rows, &clients.n);
     if (rc != 0)
-        return say(&subcommand_list, "%s", daemon_error(given.socket, rc));
-    if (given.json) {
+        return say(&subcommand_list, "%s", daemon_error(daemon_socket(), rc));
+    if (json) {
         rc = print_object(clients_json(&clients, NULL), 0);
     } else if (clients.n == 0) {
         puts("no process runs under cutin");
@@ -91,39 +87,32 @@ const struct subcommand subcommand_list = {
 static int compare(const void *a, const void *b, void *before)
 {
     const struct message_row *x = a, *y = b;
-    struct row_figures f, g;
+    double f = row_figures_make(x, before).gpu_share, g = row_figures_make(y, before).gpu_share;
 
     if (x->level != y->level)
         return x->level < y->level ? 1 : -1;
-    row_figures_make(x, before, &f);
-    row_figures_make(y, before, &g);
-    if (f.gpu_share != g.gpu_share)
-        return f.gpu_share < g.gpu_share ? 1 : -1;
+    if (f != g)
+        return f < g ? 1 : -1;
     return x->client < y->client ? -1 : 1;
-}
-
-static void sort(struct clients *now, struct clients *before)
-{
-    if (now->n)
-        qsort_r(now->rows, now->n, sizeof(*now->rows), compare, before);
 }
 
 /* ---- on stdout ------------------------------------------------------------------------------ */
 
-static int stream(const struct plan *s)
+static int stream(void)
 {
     struct clients before = {0}, now = {0};
-    int rc = query_clients(s->socket, &before.rows, &before.n);
+    int rc = query_clients(daemon_socket(), &before.rows, &before.n);
 
     while (rc == 0) {
-        nap_us((uint64_t)(s->interval * 1e6));
-        rc = query_clients(s->socket, &now.rows, &now.n);
+        nap_us((uint64_t)(interval * 1e6));
+        rc = query_clients(daemon_socket(), &now.rows, &now.n);
         if (rc != 0)
             break;
-        if (s->json) {
-            rc = print_object(clients_json(&now, &before), s->once ? 0 : JSON_COMPACT);
+        if (json) {
+            rc = print_object(clients_json(&now, &before), once ? 0 : JSON_COMPACT);
         } else {
-            sort(&now, &before);
+            if (now.n)
+                qsort_r(now.rows, now.n, sizeof(*now.rows), compare, &before);
             clients_print(&now, &before);
             rc = fflush(stdout);
         }
@@ -131,37 +120,32 @@ static int stream(const struct plan *s)
         clients_free(&before);
         before = now;
         now = (struct clients){0};
-        if (s->once)
+        if (once)
             break;
     }
     clients_free(&before);
-    return rc == 0 ? EXIT_SUCCESS : say(&subcommand_top, "%s", daemon_error(s->socket, rc));
+    return rc == 0 ? EXIT_SUCCESS : say(&subcommand_top, "%s", daemon_error(daemon_socket(), rc));
 }
 
 /* ---- on the terminal ------------------------------------------------------------------------ */
 
-static void draw_summary(const struct plan *s, const struct clients *now)
+static void draw(struct clients *now, struct clients *before)
 {
-    char policy[PAGE_NAME] = "?", clock[32];
+    uint32_t columns = clients_columns(now, COLS);
+    char policy[PAGE_NAME] = "?", clock[32], line[CLIENTS_LINE];
     time_t seconds = time(NULL);
     size_t held = 0;
     struct tm local;
 
     for (size_t i = 0; i < now->n; i++)
         held += row_held(&now->rows[i]);
-    if (control_policy(s->socket, NULL, policy) != 0)
+    if (control_policy(daemon_socket(), NULL, policy) != 0)
         snprintf(policy, sizeof(policy), "?");
     strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&seconds, &local));
     mvprintw(0, 0, "cutin top %s   %zu processes, %zu held   policy %.15s   every %g s   q: quit",
-             clock, now->n, held, policy, s->interval);
-}
-
-static void draw_table(struct clients *now, struct clients *before)
-{
-    uint32_t columns = clients_columns(now, COLS);
-    char line[CLIENTS_LINE];
-
-    sort(now, before);
+             clock, now->n, held, policy, interval);
+    if (now->n)
+        qsort_r(now->rows, now->n, sizeof(*now->rows), compare, before);
     clients_line(columns, now, NULL, NULL, line);
     attron(A_REVERSE);
     mvprintw(2, 0, "%-*.*s", COLS, COLS, line);
@@ -175,14 +159,14 @@ static void draw_table(struct clients *now, struct clients *before)
     }
 }
 
-static int screen(const struct plan *s)
+static int screen(void)
 {
     struct clients before = {0}, now = {0};
-    int rc = query_clients(s->socket, &now.rows, &now.n), key;
+    int rc = query_clients(daemon_socket(), &now.rows, &now.n), key;
     SCREEN *terminal;
 
     if (rc != 0)
-        return say(&subcommand_top, "%s", daemon_error(s->socket, rc));
+        return say(&subcommand_top, "%s", daemon_error(daemon_socket(), rc));
     progress_begin(); /* first, or ncurses would catch signals and exit with 1 */
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
@@ -197,21 +181,20 @@ static int screen(const struct plan *s)
         erase();
         /* A daemon that is gone may come back, so the command goes on. */
         if (rc != 0) {
-            mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", s->socket,
+            mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", daemon_socket(),
                      strerror(-rc));
         } else {
-            draw_summary(s, &now);
-            draw_table(&now, before.rows ? &before : NULL);
+            draw(&now, before.rows ? &before : NULL);
             clients_free(&before);
             before = now;
             now = (struct clients){0};
         }
         refresh();
-        timeout((int)(s->interval * 1000));
+        timeout((int)(interval * 1000));
         key = getch();
         if (key == 'q' || key == 'Q' || key == 27 || progress_cancel)
             break;
-        rc = query_clients(s->socket, &now.rows, &now.n);
+        rc = query_clients(daemon_socket(), &now.rows, &now.n);
     } while (true);
     endwin();
     delscreen(terminal);
@@ -223,14 +206,13 @@ static int screen(const struct plan *s)
 
 static int top(int argc, char **argv)
 {
-    given.socket = daemon_socket();
     options_read(&subcommand_top, argc, argv);
     options_no_operands(&subcommand_top, argc, argv);
-    if (given.once || given.json)
-        return stream(&given);
+    if (once || json)
+        return stream();
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
         return say(&subcommand_top, "this is not a terminal; try --once or --json");
-    return screen(&given);
+    return screen();
 }
 
 const struct subcommand subcommand_top = {

@@ -20,9 +20,8 @@
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
-static struct plan {
+static struct {
     const char *level, *budget_us, *depth, *weight, *deadline_ms;
-    const char *socket; /* NULL: what the environment says */
     bool sim, no_daemon;
 } given;
 
@@ -36,7 +35,7 @@ static const struct option_row options[] = {
      "neither start nor use the daemon: only streams of this\n"
      "process are ordered",
      TAKE_FLAG(given.no_daemon)},
-    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(given.socket)},
+    DAEMON_SOCKET_OPTION,
     {"budget-us", "N", "estimated GPU time that may be in flight below rt",
      TAKE_NUMBER(given.budget_us, 1, BUDGET_US_MOST)},
     {"depth", "N", "commands that may be in flight per stream",
@@ -81,19 +80,19 @@ static bool is(const char *variable, const char *value)
     return false;
 }
 
-static int prepare(const struct plan *s, const struct paths *paths)
+static int prepare(const struct paths *paths)
 {
     const struct variable variables[] = {
-        {"CUTIN_PRIORITY", s->level},
-        {"CUTIN_BUDGET_US", s->budget_us},
-        {"CUTIN_DEPTH", s->depth},
-        {"CUTIN_WEIGHT", s->weight},
-        {"CUTIN_DEADLINE_MS", s->deadline_ms},
+        {"CUTIN_PRIORITY", given.level},
+        {"CUTIN_BUDGET_US", given.budget_us},
+        {"CUTIN_DEPTH", given.depth},
+        {"CUTIN_WEIGHT", given.weight},
+        {"CUTIN_DEADLINE_MS", given.deadline_ms},
         {0},
     };
     /* Finds or starts the daemon. The program gets its path, because its children may have another
      * folder for sockets. It runs in any case, without a socket if none can be used. */
-    const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
+    const char *path = given.no_daemon ? "" : absolute(daemon_socket());
 
     if (path[0] && daemon_ensure(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
         path = "";
@@ -102,11 +101,11 @@ static int prepare(const struct plan *s, const struct paths *paths)
     if (rc == 0)
         rc = environment_set(variables);
     /* Real time has no gates. A process that no other can hold has none either. */
-    if (rc == 0 && paths->library[0] && !s->no_daemon && !is("CUTIN_PRIORITY", "rt") &&
+    if (rc == 0 && paths->library[0] && !given.no_daemon && !is("CUTIN_PRIORITY", "rt") &&
         !is("CUTIN_PRIORITY", "3") && !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1"))
-        gates_probe(paths, s->sim, false);
+        gates_probe(paths, given.sim, false);
     /* Comes last, so that only the program itself starts under the library. */
-    return rc == 0 ? environment_preload(paths->library, s->sim ? paths->simulator : NULL) : rc;
+    return rc == 0 ? environment_preload(paths->library, given.sim ? paths->simulator : NULL) : rc;
 }
 
 static int run(int argc, char **argv)
@@ -125,7 +124,7 @@ static int run(int argc, char **argv)
     }
     if (!paths.library[0])
         say(cmd, "libcutin.so is not installed beside cutin; running without it");
-    rc = prepare(&given, &paths);
+    rc = prepare(&paths);
     if (rc != 0) {
         say(cmd, "cannot set the environment: %s", strerror(-rc));
         return EXIT_OWN_FAILURE;

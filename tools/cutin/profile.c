@@ -15,21 +15,14 @@
 #include "common/printable.h"
 #include "common/profile_file.h"
 
-/* What was read, and how it is shown. */
-struct reading {
-    struct profile_header header;
-    struct profile_row row[PROFILE_ROWS];
-    struct profile_text text;
-    json_t *list; /* NULL: print tables */
-    bool mangled;
-};
-
-static struct reading reading;
-static bool json;
+static struct profile_header header;
+static struct profile_row rows[PROFILE_ROWS];
+static struct profile_text text;
+static bool json, mangled;
 
 static const struct option_row options[] = {
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
-    {"mangled", NULL, "show names mangled and in full", TAKE_FLAG(reading.mangled)},
+    {"mangled", NULL, "show names mangled and in full", TAKE_FLAG(mangled)},
     {0},
 };
 
@@ -48,76 +41,68 @@ static uint64_t least_blocks(const struct profile_row *row)
     return UINT64_C(1) << 2 * (row->bucket % 32);
 }
 
-static const char *raw_name(const struct reading *r, const struct profile_row *row)
+static const char *name_of(const struct profile_row *row, size_t width, bool whole)
 {
-    return row->name ? r->text.text + row->name : "(without a name)";
+    return kernel_name(row->name ? text.text + row->name : "(without a name)", width, whole);
 }
 
-static json_t *gpu_json(const struct reading *r, const char *file, int n)
+static json_t *gpu_json(const char *file, int n)
 {
     json_t *list = json_array();
 
-    for (int i = 0; i < n; i++) {
-        const struct profile_row *row = &r->row[i];
-        const char *raw = raw_name(r, row);
-
+    for (const struct profile_row *row = rows; row < rows + n; row++)
         json_array_append_new(
             list,
             json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:b, s:I, s:I}", "function",
-                      kernel_name(raw, KERNEL_NAME_WHOLE, r->mangled), "symbol",
-                      kernel_name(raw, 0, true), "blocks_from", (json_int_t)least_blocks(row),
-                      "mean_us", row->mean_ns / 1e3, "upper_us", row->upper_ns / 1e3, "p99_us",
+                      name_of(row, KERNEL_NAME_WHOLE, mangled), "symbol", name_of(row, 0, true),
+                      "blocks_from", (json_int_t)least_blocks(row), "mean_us", row->mean_ns / 1e3,
+                      "upper_us", row->upper_ns / 1e3, "p99_us",
                       profile_percentile_ns(row, 99) / 1e3, "at_most", row->at_most != 0,
                       "launches", (json_int_t)row->launches, "samples", (json_int_t)row->samples));
-    }
-    return json_pack("{s:s, s:s, s:o}", "gpu", r->header.gpu, "file", file, "kernels", list);
-}
-
-static const char *shown_name(const struct reading *r, const struct profile_row *row)
-{
-    return kernel_name(raw_name(r, row), KERNEL_NAME_TABLE, r->mangled);
+    return json_pack("{s:s, s:s, s:o}", "gpu", header.gpu, "file", file, "kernels", list);
 }
 
 /* The column is as wide as needed, but not for mangled names of thousands of characters. */
-static void print_table(const struct reading *r, int n)
+static void print_table(int n)
 {
     int width = 24;
 
     for (int i = 0; i < n; i++) {
-        int length = (int)strlen(shown_name(r, &r->row[i]));
+        int length = (int)strlen(name_of(&rows[i], KERNEL_NAME_TABLE, mangled));
         if (length > width && length <= KERNEL_NAME_TABLE)
             width = length;
     }
-    printf("%s\n%-*s %12s %10s %10s %10s %12s\n", r->header.gpu, width, "FUNCTION", "BLOCKS",
+    printf("%s\n%-*s %12s %10s %10s %10s %12s\n", header.gpu, width, "FUNCTION", "BLOCKS",
            "MEAN US", "UPPER US", "P99 US", "LAUNCHES");
-    for (int i = 0; i < n; i++) {
-        const struct profile_row *row = &r->row[i];
+    for (const struct profile_row *row = rows; row < rows + n; row++) {
         char blocks[32], mean[32];
 
         snprintf(blocks, sizeof(blocks), "%" PRIu64 "..", least_blocks(row));
         snprintf(mean, sizeof(mean), "%s%.1f", row->at_most ? "<= " : "", row->mean_ns / 1e3);
-        printf("%-*s %12s %10s %10.1f %10.1f %12" PRIu64 "\n", width, shown_name(r, row), blocks,
-               mean, row->upper_ns / 1e3, profile_percentile_ns(row, 99) / 1e3, row->launches);
+        printf("%-*s %12s %10s %10.1f %10.1f %12" PRIu64 "\n", width,
+               name_of(row, KERNEL_NAME_TABLE, mangled), blocks, mean, row->upper_ns / 1e3,
+               profile_percentile_ns(row, 99) / 1e3, row->launches);
     }
     putchar('\n');
 }
 
-/* Reads one file and prints it, or adds it to the list. Returns whether it could be read. */
-static bool take_file(const char *path, struct reading *r)
+/* Reads one file and prints it, or adds it to the list if there is one. Returns whether it could be
+ * read. */
+static bool take_file(const char *path, json_t *list)
 {
-    int n = profile_read(path, &r->header, r->row, &r->text);
+    int n = profile_read(path, &header, rows, &text);
 
     if (n < 0) {
         say(&subcommand_profile, "%s: %s", path,
             n == -EBADMSG ? "damaged, or of another version; it will be replaced" : strerror(-n));
         return false;
     }
-    printable(r->header.gpu);
-    qsort(r->row, (size_t)n, sizeof(*r->row), by_time);
-    if (r->list)
-        json_array_append_new(r->list, gpu_json(r, path, n));
+    printable(header.gpu);
+    qsort(rows, (size_t)n, sizeof(*rows), by_time);
+    if (list)
+        json_array_append_new(list, gpu_json(path, n));
     else
-        print_table(r, n);
+        print_table(n);
     return true;
 }
 
@@ -125,6 +110,7 @@ static int profile(int argc, char **argv)
 {
     char folder[PROFILE_PATH];
     struct dirent **entries;
+    json_t *list;
     int n, read = 0;
     bool failed;
 
@@ -133,8 +119,7 @@ static int profile(int argc, char **argv)
     profile_folder(folder);
     if (!folder[0])
         return say(&subcommand_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
-    if (json)
-        reading.list = json_array();
+    list = json ? json_array() : NULL;
     /* The files of all GPUs, in the order of their names. */
     n = scandir(folder, &entries, NULL, alphasort);
     failed = n < 0 && errno != ENOENT;
@@ -146,13 +131,13 @@ static int profile(int argc, char **argv)
 
         snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
         if (dot && dot > entries[i]->d_name && strcmp(dot, ".profile") == 0)
-            read += take_file(path, &reading);
+            read += take_file(path, list);
         free(entries[i]);
     }
     if (n >= 0)
         free(entries);
     if (json)
-        return print_object(json_pack("{s:o}", "gpus", reading.list), JSON_REAL_PRECISION(7));
+        return print_object(json_pack("{s:o}", "gpus", list), JSON_REAL_PRECISION(7));
     if (read == 0 && !failed)
         printf("No profiles yet: best-effort programs under cutin write them to %s.\n", folder);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;

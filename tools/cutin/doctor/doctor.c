@@ -26,7 +26,7 @@ static bool json;
 
 static const struct option_row options[] = {
     {"sim", NULL, "check the simulated GPU", TAKE_FLAG(asked.sim)},
-    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(asked.socket)},
+    DAEMON_SOCKET_OPTION,
     {"again", NULL, "test again whether gates hold, even if that is recorded",
      TAKE_FLAG(asked.again)},
     {"for-all", NULL,
@@ -280,8 +280,9 @@ enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
 
 /* ---- the verdicts -------------------------------------------------------------------------- */
 
-static json_t *measured_json(const struct probe *p)
+static int print_json(const struct doctor *d, const struct finding *found, bool effective)
 {
+    const struct probe *p = &d->bare;
     const struct {
         const char *name;
         double us;
@@ -292,18 +293,11 @@ static json_t *measured_json(const struct probe *p)
                    {"gate_open_us", p->gate_open_us},
                    {"time_slice_us", p->slice_us},
                    {"context_switch_us", p->switch_us}};
-    json_t *object = json_object();
+    json_t *measured = json_object(), *list = json_array();
 
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-        json_object_set_new(object, figures[i].name,
+        json_object_set_new(measured, figures[i].name,
                             figures[i].us > 0 ? json_real(figures[i].us) : json_null());
-    return object;
-}
-
-static int print_json(const struct doctor *d, const struct finding *found, bool effective)
-{
-    json_t *list = json_array();
-
     for (size_t i = 0; i < CHECKS; i++)
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", checks[i].name,
                                               "verdict", verdict_names[found[i].verdict], "detail",
@@ -311,8 +305,8 @@ static int print_json(const struct doctor *d, const struct finding *found, bool 
     return print_object(
         json_pack("{s:b, s:b, s:s, s:b, s:s, s:i, s:o, s:o, s:o}", "holds_effective", effective,
                   "interrupted", (int)progress_cancel, "version", CUTIN_VERSION, "simulated",
-                  d->sim, "gpu", d->bare.gpu, "driver_version", d->bare.driver_version, "measured",
-                  measured_json(&d->bare), "unknown_functions",
+                  d->sim, "gpu", p->gpu, "driver_version", p->driver_version, "measured", measured,
+                  "unknown_functions",
                   d->preloaded.unknown ? json_incref(d->preloaded.unknown) : json_array(), "checks",
                   list),
         JSON_REAL_PRECISION(6));
@@ -324,7 +318,6 @@ static int run(int argc, char **argv)
     static struct finding found[CHECKS];
     bool effective = true;
 
-    asked.socket = daemon_socket();
     options_read(cmd, argc, argv);
     if (worker)
         return probe_main(worker);

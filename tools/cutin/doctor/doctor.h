@@ -59,7 +59,6 @@ struct suspended {
 
 struct doctor {
     bool sim;
-    const char *socket;
     struct paths paths;
     struct probe bare, preloaded;
     struct suspended suspend;

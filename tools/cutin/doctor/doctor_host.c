@@ -147,50 +147,37 @@ static bool other_daemon(const char *mine, char path[SOCKET_PATH_MAX])
 
 void check_daemon(const struct doctor *d, struct finding *f)
 {
+    const char *socket = daemon_socket();
     char other[SOCKET_PATH_MAX];
     struct message_row *rows = NULL;
     size_t n = 0;
-    int rc;
+    int rc = socket[0] ? query_clients(socket, &rows, &n) : 0;
 
-    if (!d->socket[0]) {
+    free(rows);
+    if (!socket[0])
         finding_set(f, VERDICT_FAIL, "unset CUTIN_SOCKET, or set it to the daemon's socket",
                     "CUTIN_SOCKET is empty: processes cannot hold each other");
-        return;
-    }
-    rc = query_clients(d->socket, &rows, &n);
-    free(rows);
-    switch (rc) {
-    case 0:
-        if (other_daemon(d->socket, other)) {
-            finding_set(
-                f, VERDICT_WARN,
-                "let all use the machine's daemon: systemctl enable --now cutind.socket",
-                "answers at %s; another daemon answers at %s, and their processes do not hold "
-                "each other",
-                d->socket, printable(other));
-            break;
-        }
-        finding_set(f, VERDICT_OK, NULL, "answers at %s, %zu client%s", d->socket, n,
+    else if (rc == 0 && other_daemon(socket, other))
+        finding_set(f, VERDICT_WARN,
+                    "let all use the machine's daemon: systemctl enable --now cutind.socket",
+                    "answers at %s; another daemon answers at %s, and their processes do not hold "
+                    "each other",
+                    socket, printable(other));
+    else if (rc == 0)
+        finding_set(f, VERDICT_OK, NULL, "answers at %s, %zu client%s", socket, n,
                     n == 1 ? "" : "s");
-        break;
-    case -ENOENT:
-    case -ECONNREFUSED:
-        if (d->paths.daemon[0])
-            finding_set(f, VERDICT_NOTE,
-                        "`cutin run` starts one; programs preloaded by hand need one",
-                        "none at %s yet", d->socket);
-        else
-            finding_set(f, VERDICT_FAIL, "install cutind beside cutin",
-                        "none at %s, and cutind is not installed", d->socket);
-        break;
-    case -ENAMETOOLONG:
+    else if ((rc == -ENOENT || rc == -ECONNREFUSED) && d->paths.daemon[0])
+        finding_set(f, VERDICT_NOTE, "`cutin run` starts one; programs preloaded by hand need one",
+                    "none at %s yet", socket);
+    else if (rc == -ENOENT || rc == -ECONNREFUSED)
+        finding_set(f, VERDICT_FAIL, "install cutind beside cutin",
+                    "none at %s, and cutind is not installed", socket);
+    else if (rc == -ENAMETOOLONG)
         finding_set(f, VERDICT_FAIL, "set CUTIN_SOCKET or XDG_RUNTIME_DIR to something shorter",
-                    "the path %.64s... is too long for a socket", d->socket);
-        break;
-    default:
+                    "the path %.64s... is too long for a socket", socket);
+    else
         finding_set(f, VERDICT_FAIL, "read its log, or run `cutind --socket PATH` by hand", "%s",
-                    daemon_error(d->socket, rc));
-    }
+                    daemon_error(socket, rc));
 }
 
 void check_permission(const struct doctor *d, struct finding *f)
@@ -198,7 +185,7 @@ void check_permission(const struct doctor *d, struct finding *f)
     char reason[PROTOCOL_TEXT + 1];
     union message m;
     /* Registers as real time for a moment, so that the daemon says which level it grants. */
-    struct pollfd p = {.fd = socket_connect(d->socket), .events = POLLIN};
+    struct pollfd p = {.fd = socket_connect(daemon_socket()), .events = POLLIN};
     int rc = p.fd < 0 ? p.fd : 0;
 
     if (rc == 0) {
@@ -235,53 +222,44 @@ void check_permission(const struct doctor *d, struct finding *f)
 
 /* ---- libc and the kernel ------------------------------------------------------------------- */
 
-/* Finds the newest version of glibc that a library needs, in its table of strings. False: the table
- * names no version. */
-static bool glibc_floor(const char *path, unsigned need[2])
+/* 2034 for "2.34..."; 0: this is no version. */
+static unsigned glibc_version(const char *text)
 {
-    static const char before[] = "GLIBC_";
-    const char *at, *end;
-    struct image image;
+    unsigned major, minor;
 
-    need[0] = need[1] = 0;
-    if (image_open(&image, path) != 0)
-        return false;
-    for (at = image.bytes, end = at + image.size;
-         (at = memmem(at, (size_t)(end - at), before, sizeof(before) - 1));) {
-        char text[16];
-        unsigned major, minor;
-
-        at += sizeof(before) - 1;
-        snprintf(text, sizeof(text), "%.*s", (int)(end - at), at);
-        if (sscanf(text, "%u.%u", &major, &minor) == 2 &&
-            (major > need[0] || (major == need[0] && minor > need[1]))) {
-            need[0] = major;
-            need[1] = minor;
-        }
-    }
-    image_close(&image);
-    return need[0] > 0;
+    return sscanf(text, "%u.%u", &major, &minor) == 2 ? major * 1000 + minor : 0;
 }
 
+/* Finds the newest version that the library needs, in its table of strings. */
 void check_glibc(const struct doctor *d, struct finding *f)
 {
-    const char *version = gnu_get_libc_version();
-    unsigned need[2], have[2] = {0, 0};
+    static const char before[] = "GLIBC_";
+    const char *is = gnu_get_libc_version(), *at, *end;
+    unsigned need = 0;
+    struct image image;
 
-    if (!glibc_floor(d->paths.library, need)) {
+    if (image_open(&image, d->paths.library) == 0) {
+        for (at = image.bytes, end = at + image.size;
+             (at = memmem(at, (size_t)(end - at), before, sizeof(before) - 1));) {
+            char text[16];
+
+            at += sizeof(before) - 1;
+            snprintf(text, sizeof(text), "%.*s", (int)(end - at), at);
+            need = glibc_version(text) > need ? glibc_version(text) : need;
+        }
+        image_close(&image);
+    }
+    if (!need)
         finding_set(f, VERDICT_FAIL, "install libcutin.so beside cutin",
                     "libcutin.so cannot be read, so it cannot be preloaded");
-        return;
-    }
-    sscanf(version, "%u.%u", &have[0], &have[1]);
-    if (have[0] > need[0] || (have[0] == need[0] && have[1] >= need[1]))
+    else if (glibc_version(is) >= need)
         finding_set(f, VERDICT_OK, NULL,
                     "libcutin.so needs glibc %u.%u or newer, here and in containers; this is %s",
-                    need[0], need[1], version);
+                    need / 1000, need % 1000, is);
     else
         finding_set(f, VERDICT_FAIL, "use a library that was built on this system or an older one",
-                    "libcutin.so needs glibc %u.%u, this is %s: the loader leaves it out", need[0],
-                    need[1], version);
+                    "libcutin.so needs glibc %u.%u, this is %s: the loader leaves it out",
+                    need / 1000, need % 1000, is);
 }
 
 /* Checks sealed memfds, because the pages that processes share are such files. */

@@ -12,26 +12,15 @@
 
 static void say_age(char out[48], uint64_t s)
 {
-    static const struct {
-        uint64_t seconds;
-        const char *name;
-    } units[] = {{86400, "days"}, {3600, "hours"}, {60, "minutes"}};
+    uint64_t unit = s >= 2 * 86400 ? 86400 : s >= 2 * 3600 ? 3600 : 60;
 
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (s >= 2 * units[i].seconds) {
-            snprintf(out, 48, "seen %llu %s ago", (unsigned long long)(s / units[i].seconds),
-                     units[i].name);
-            return;
-        }
-    snprintf(out, 48, s < 10 ? "seen just now" : "seen a minute ago");
-}
-
-static bool find_record(const struct probe *p, const uint8_t key[16], struct record *r)
-{
-    char version[64];
-
-    record_version(version, p->driver_version);
-    return gates_recorded(key, version, r);
+    if (s >= 2 * unit)
+        snprintf(out, 48, "seen %llu %s ago", (unsigned long long)(s / unit),
+                 unit == 86400  ? "days"
+                 : unit == 3600 ? "hours"
+                                : "minutes");
+    else
+        snprintf(out, 48, s < 10 ? "seen just now" : "seen a minute ago");
 }
 
 static bool published(const char *what, const char *version, struct finding *f)
@@ -48,13 +37,14 @@ void check_gates(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
     struct record r;
-    char age[48];
+    char age[48], version[64];
     uint8_t key[16];
 
     record_key(key, p->gpu);
-    if (d->again || !find_record(p, key, &r))
+    record_version(version, p->driver_version);
+    if (d->again || !gates_recorded(key, version, &r))
         gates_probe(&d->paths, d->sim, true);
-    if (!find_record(p, key, &r)) {
+    if (!gates_recorded(key, version, &r)) {
         finding_set(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
                     "not used by CUTIN_GATES=auto: the result of their test cannot be recorded");
         return;

@@ -80,38 +80,11 @@ static bool is(const char *variable, const char *value)
     return false;
 }
 
-static int prepare(const struct paths *paths)
-{
-    const struct variable variables[] = {
-        {"CUTIN_PRIORITY", given.level},
-        {"CUTIN_BUDGET_US", given.budget_us},
-        {"CUTIN_DEPTH", given.depth},
-        {"CUTIN_WEIGHT", given.weight},
-        {"CUTIN_DEADLINE_MS", given.deadline_ms},
-        {0},
-    };
-    /* Finds or starts the daemon. The program gets its path, because its children may have another
-     * folder for sockets. It runs in any case, without a socket if none can be used. */
-    const char *path = given.no_daemon ? "" : absolute(daemon_socket());
-
-    if (path[0] && daemon_ensure(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
-        path = "";
-    int rc = environment_set((struct variable[]){{"CUTIN_SOCKET", path}, {0}});
-
-    if (rc == 0)
-        rc = environment_set(variables);
-    /* Real time has no gates. A process that no other can hold has none either. */
-    if (rc == 0 && paths->library[0] && !given.no_daemon && !is("CUTIN_PRIORITY", "rt") &&
-        !is("CUTIN_PRIORITY", "3") && !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1"))
-        gates_probe(paths, given.sim, false);
-    /* Comes last, so that only the program itself starts under the library. */
-    return rc == 0 ? environment_preload(paths->library, given.sim ? paths->simulator : NULL) : rc;
-}
-
 static int run(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_run;
     struct paths paths;
+    const char *socket = "";
     int rc;
 
     options_read(cmd, argc, argv);
@@ -124,7 +97,26 @@ static int run(int argc, char **argv)
     }
     if (!paths.library[0])
         say(cmd, "libcutin.so is not installed beside cutin; running without it");
-    rc = prepare(&paths);
+    /* Finds or starts the daemon. The program gets its path, because its children may have another
+     * folder for sockets. It runs in any case, without a socket if none can be used. */
+    if (!given.no_daemon)
+        socket = absolute(daemon_socket());
+    if (socket[0] && daemon_ensure(cmd, paths.daemon, socket) == -ENAMETOOLONG)
+        socket = "";
+    rc = environment_set((struct variable[]){{"CUTIN_SOCKET", socket},
+                                             {"CUTIN_PRIORITY", given.level},
+                                             {"CUTIN_BUDGET_US", given.budget_us},
+                                             {"CUTIN_DEPTH", given.depth},
+                                             {"CUTIN_WEIGHT", given.weight},
+                                             {"CUTIN_DEADLINE_MS", given.deadline_ms},
+                                             {0}});
+    /* Real time has no gates. A process that no other can hold has none either. */
+    if (rc == 0 && paths.library[0] && !given.no_daemon && !is("CUTIN_PRIORITY", "rt") &&
+        !is("CUTIN_PRIORITY", "3") && !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1"))
+        gates_probe(&paths, given.sim, false);
+    /* Comes last, so that only the program itself starts under the library. */
+    if (rc == 0)
+        rc = environment_preload(paths.library, given.sim ? paths.simulator : NULL);
     if (rc != 0) {
         say(cmd, "cannot set the environment: %s", strerror(-rc));
         return EXIT_OWN_FAILURE;

@@ -49,12 +49,23 @@ static json_t *bind_mount(const char *on_machine, size_t length, const char *ins
 
 /* Version 0.5.0 is the first in which a device's name may begin with a digit. The folder of the
  * socket is mounted, because a daemon that starts again replaces the socket. */
-static int print(void)
+static int cdi(int argc, char **argv)
 {
     static const char *const levels[] = {LEVEL_NAMES};
-    const char *name = strrchr(socket_path, '/') + 1;
-    json_t *devices = json_array(), *root;
+    static struct paths paths;
+    const char *name;
+    json_t *devices, *root;
 
+    options_read(&subcommand_cdi, argc, argv);
+    options_no_operands(&subcommand_cdi, argc, argv);
+    paths_find(&paths);
+    if (!library)
+        library = paths.library;
+    if (!library[0])
+        return say(&subcommand_cdi,
+                   "libcutin.so is not installed beside cutin; give its path with --library");
+    name = strrchr(socket_path, '/') + 1;
+    devices = json_array();
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
         json_array_append_new(devices,
                               json_pack("{s:s, s:{s:[s+]}}", "name", levels[i], "containerEdits",
@@ -66,21 +77,6 @@ static int print(void)
                      bind_mount(socket_path, (size_t)(name - 1 - socket_path), FOLDER_INSIDE),
                      "devices", devices);
     return print_object(root, 0);
-}
-
-static int cdi(int argc, char **argv)
-{
-    static struct paths paths;
-
-    options_read(&subcommand_cdi, argc, argv);
-    options_no_operands(&subcommand_cdi, argc, argv);
-    paths_find(&paths);
-    if (!library)
-        library = paths.library;
-    if (library[0])
-        return print();
-    return say(&subcommand_cdi,
-               "libcutin.so is not installed beside cutin; give its path with --library");
 }
 
 const struct subcommand subcommand_cdi = {

@@ -200,14 +200,11 @@ static int start(const char *program, const char *path, pid_t *own)
     return rc;
 }
 
-int daemon_own_start(struct daemon_own *own, const char *program, const char *name, char *why,
+int daemon_own_start(struct daemon_own *own, const char *program, const char *folder, char *why,
                      size_t why_bytes)
 {
-    char folder[64];
-    int rc;
+    int rc = scratch_make(&own->folder, folder, sizeof(own->socket) - strlen("/cutin.sock"));
 
-    snprintf(folder, sizeof(folder), "cutin-%s", name);
-    rc = scratch_make(&own->folder, folder, sizeof(own->socket) - strlen("/cutin.sock"));
     if (rc != 0) {
         snprintf(why, why_bytes, "cannot make a folder for the daemon: %s", strerror(-rc));
         return rc;

@@ -44,8 +44,8 @@ struct daemon_own {
     char socket[SOCKET_PATH_MAX];
     pid_t pid;
 };
-/* 0, or -errno with one line in `why`. `name`: part of the folder's. `own` is zero before. */
-int daemon_own_start(struct daemon_own *own, const char *program, const char *name, char *why,
+/* 0, or -errno with one line in `why`. `folder`: its name's begin. `own` is zero before. */
+int daemon_own_start(struct daemon_own *own, const char *program, const char *folder, char *why,
                      size_t why_bytes);
 /* Ends the process and removes the folder. Also for an `own` that was not started. */
 void daemon_own_end(struct daemon_own *own);

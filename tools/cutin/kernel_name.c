@@ -55,22 +55,18 @@ static const char *bracket_end(const char *text, const char *from)
     char open[DEEPEST];
     int depth = 0;
 
-    for (const char *at = from; *at;) {
-        const char *behind = operator_skip(text, at);
-
-        if (behind != at) {
-            at = behind;
+    for (const char *at = from, *behind; *at; at = behind) {
+        behind = operator_skip(text, at);
+        if (behind != at)
             continue;
-        }
+        behind = at + 1;
         if (closing(*at)) {
             if (depth == DEEPEST)
                 return NULL;
             open[depth++] = closing(*at);
-        } else if (depth && *at == open[depth - 1]) {
-            if (--depth == 0)
-                return at + 1;
+        } else if (depth && *at == open[depth - 1] && --depth == 0) {
+            return behind;
         }
-        at++;
     }
     return NULL;
 }
@@ -96,24 +92,17 @@ static const char *skip_scope(const char *text, const char *at)
     return *behind == '#' || strncmp(behind, "::", 2) == 0 ? behind : at;
 }
 
-/* Skips "::operator()" between two functions, as in "f::operator()::g": it tells nothing there. */
-static const char *skip_call(const char *text, const char *at)
-{
-    const char *behind = skip_text(at, "::operator()");
-
-    if (behind == at)
-        return at;
-    if (*behind == '<' && !(behind = bracket_end(text, behind)))
-        return at;
-    behind = skip_scope(text, behind);
-    return strncmp(behind, "::", 2) == 0 ? behind : at;
-}
-
 static const char *skip_noise(const char *text, const char *at)
 {
     const char *behind = skip_text(at, "(anonymous namespace)::");
 
-    behind = behind != at ? behind : skip_call(text, at);
+    if (behind == at && (behind = skip_text(at, "::operator()")) != at) {
+        /* Between two functions, as in "f::operator()::g", it tells nothing. */
+        if (*behind == '<')
+            behind = bracket_end(text, behind);
+        behind = behind ? skip_scope(text, behind) : at;
+        behind = strncmp(behind, "::", 2) == 0 ? behind : at;
+    }
     behind = behind != at ? behind : skip_scope(text, at);
     if (behind == at && strncmp(at, "[abi:", 5) == 0) /* "[abi:v1]" */
         behind = bracket_end(text, at);
@@ -126,29 +115,20 @@ static void clean(char *text)
     char *out = text;
     int depth = 0;
 
-    for (const char *at = text; *at;) {
-        const char *behind = skip_noise(text, at);
-
-        if (behind != at) {
-            at = behind;
+    for (const char *at = text, *behind; *at; at = behind) {
+        behind = skip_noise(text, at);
+        if (behind != at)
             continue;
-        }
         if (depth == 0 && *at == '(')
             break;
         behind = operator_skip(text, at);
-        if (depth == 0 && *at == ' ') {
-            out = text;
-            at++;
-            continue;
-        }
         if (behind == at) {
             depth += closing(*at) != '\0';
             depth -= !!strchr(">)]}", *at);
             behind++;
         }
         memmove(out, at, (size_t)(behind - at));
-        out += behind - at;
-        at = behind;
+        out = depth == 0 && *at == ' ' ? text : out + (behind - at);
     }
     *out = '\0';
 }

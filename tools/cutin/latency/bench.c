@@ -519,7 +519,7 @@ static int prepare_environment(struct bench *b)
         return fail(b, -ENOENT, "%s is not installed beside cutin; try --mode native --mode alone",
                     b->paths.library[0] ? "cutind" : "libcutin.so");
     /* A private daemon, so that figures do not depend on other users of the machine. */
-    return daemon_own_start(&b->daemon, b->paths.daemon, "latency", b->why, sizeof(b->why));
+    return daemon_own_start(&b->daemon, b->paths.daemon, "cutin-latency", b->why, sizeof(b->why));
 }
 
 /* Starts all workers but cutin's real-time worker, which starts anew in each round. Then measures

@@ -102,21 +102,6 @@ static bool gains_privileges(const struct image *image, const char *path)
            (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0);
 }
 
-/* Says why no library can be preloaded. NULL: one can. */
-static const char *hindrance(const struct image *image, const char *path)
-{
-    if (image->size < EI_NIDENT || memcmp(image->bytes, ELFMAG, SELFMAG) != 0)
-        return NULL;
-    if (image->bytes[EI_CLASS] != ELFCLASS64)
-        return "it is a 32-bit program, and libcutin.so a 64-bit library";
-    if (!has_loader(image))
-        return "it is statically linked, so libcutin.so cannot be preloaded into it";
-    if (gains_privileges(image, path))
-        return "it gains privileges (setuid, setgid or capabilities), so the loader ignores "
-               "LD_PRELOAD";
-    return NULL;
-}
-
 /* Finds the file that execvp runs for this name. False: there is none. */
 static bool program_find(const char *name, char path[PATH_MAX])
 {
@@ -145,11 +130,19 @@ void preload_check(const struct subcommand *cmd, const char *program)
         return;
     for (int i = 0; script && i < SCRIPTS; i++) {
         struct image image;
-        const char *why;
+        const char *why = NULL;
 
         if (image_open(&image, path) != 0)
             return;
-        why = hindrance(&image, path);
+        if (image.size >= EI_NIDENT && memcmp(image.bytes, ELFMAG, SELFMAG) == 0)
+            why = image.bytes[EI_CLASS] != ELFCLASS64
+                      ? "it is a 32-bit program, and libcutin.so a 64-bit library"
+                  : !has_loader(&image)
+                      ? "it is statically linked, so libcutin.so cannot be preloaded into it"
+                  : gains_privileges(&image, path)
+                      ? "it gains privileges (setuid, setgid or capabilities), so the loader "
+                        "ignores LD_PRELOAD"
+                      : NULL;
         if (why)
             say(cmd, "%s cannot be scheduled: %s", path, why);
         script = interpreter(&image, path);

@@ -164,7 +164,7 @@ static int start_daemon(struct run *r)
 
     if (!r->d->paths.library[0] || !r->d->paths.daemon[0])
         return fail(r, -ENOENT, "libcutin.so or cutind is not installed beside cutin");
-    rc = daemon_own_start(&r->daemon, r->d->paths.daemon, "disb", why, sizeof(why));
+    rc = daemon_own_start(&r->daemon, r->d->paths.daemon, "cutin-disb", why, sizeof(why));
     if (rc != 0)
         snprintf(r->d->why, sizeof(r->d->why), "%s: %s", r->mode->name, why);
     return rc;

@@ -259,32 +259,26 @@ static char *shorten(const char *text, size_t width)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* Reads a name such as "13GemmUniversal" at `at` and puts it behind `out`. Returns what follows, or
- * `at` if there is no name. */
-static const char *source_name(const char *at, char **out)
-{
-    char *end;
-    unsigned long n = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : 0;
-
-    if (n == 0 || strnlen(end, n) < n)
-        return at;
-    memcpy(*out, end, n);
-    *out += n;
-    return end + n;
-}
-
-/* Writes "N2at4cuda6detail3fooI" as at::cuda::detail::foo, or its last part alone. */
+/* Writes "N2at4cuda6detail3fooI" as at::cuda::detail::foo, or its last part alone. Returns what
+ * follows. */
 static const char *qualified_name(const char *at, bool last, char **out)
 {
-    char *begin = *out;
+    char *begin = *out, *end;
     const char *next;
 
     at += *at == 'N';
     while (*at == 'S' && (next = strchr(at, '_'))) /* a namespace that was named before */
         at = next + 1;
     at += *at == 'L';
-    while (next = source_name(at, out), next != at) {
-        at = next + (*next == 'L');
+    while (isdigit((unsigned char)*at)) {
+        unsigned long n = strtoul(at, &end, 10);
+
+        if (n == 0 || strnlen(end, n) < n)
+            break;
+        memcpy(*out, end, n);
+        *out += n;
+        at = end + n;
+        at += *at == 'L';
         if (!isdigit((unsigned char)*at))
             break;
         if (last)

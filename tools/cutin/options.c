@@ -5,7 +5,6 @@
 #include "common/edit_distance.h"
 #include "common/number.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -56,7 +56,7 @@ void finding_set(struct finding *f, enum verdict verdict, const char *remedy, co
 
 /* ---- checks of the GPU --------------------------------------------------------------------- */
 
-static void check_driver(const struct doctor *d, struct finding *f)
+void check_driver(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
     int major = p->driver_version / 1000, minor = p->driver_version % 1000 / 10;
@@ -76,7 +76,7 @@ static void check_driver(const struct doctor *d, struct finding *f)
         finding_set(f, VERDICT_OK, NULL, "CUDA %d.%d", major, minor);
 }
 
-static void check_gpu(const struct doctor *d, struct finding *f)
+void check_gpu(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
@@ -99,7 +99,7 @@ static void check_gpu(const struct doctor *d, struct finding *f)
                     p->major, p->minor, p->processors);
 }
 
-static void check_preload(const struct doctor *d, struct finding *f)
+void check_preload(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->preloaded;
 
@@ -123,7 +123,7 @@ static void check_preload(const struct doctor *d, struct finding *f)
                     "libcutin.so " CUTIN_VERSION " stands in front of the driver");
 }
 
-static void check_hold(const struct doctor *d, struct finding *f)
+void check_hold(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->preloaded;
 
@@ -146,7 +146,7 @@ static void check_hold(const struct doctor *d, struct finding *f)
                     "a held kernel waits in its queue, and runs when released");
 }
 
-static void check_memops(const struct doctor *d, struct finding *f)
+void check_memops(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
@@ -171,7 +171,7 @@ static void check_memops(const struct doctor *d, struct finding *f)
                     "no stream memory operations: markers are events, which cost more; no gates");
 }
 
-static void check_registration(const struct doctor *d, struct finding *f)
+void check_registration(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
@@ -186,7 +186,7 @@ static void check_registration(const struct doctor *d, struct finding *f)
                     p->registration);
 }
 
-static void check_costs(const struct doctor *d, struct finding *f)
+void check_costs(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
@@ -201,7 +201,7 @@ static void check_costs(const struct doctor *d, struct finding *f)
 }
 
 /* Short kernels have a gate every 50 us: one that takes over 5 us costs a tenth of the device. */
-static void check_gate(const struct doctor *d, struct finding *f)
+void check_gate(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
     bool cheap = p->gate_device_us < 5;
@@ -224,7 +224,7 @@ static void check_gate(const struct doctor *d, struct finding *f)
 
 enum { SWITCH_MOST_US = 200 }; /* the budget: a request should wait for no more than that */
 
-static void check_slices(const struct doctor *d, struct finding *f)
+void check_time_slice(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
@@ -245,7 +245,7 @@ static void check_slices(const struct doctor *d, struct finding *f)
         finding_set(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
 }
 
-/* ---- the table ----------------------------------------------------------------------------- */
+/* ---- the verdicts -------------------------------------------------------------------------- */
 
 static const struct check {
     const char *name;
@@ -253,32 +253,11 @@ static const struct check {
     bool needs_gpu;
     const char *remedy; /* if there is no GPU */
 } checks[] = {
-    {"driver", check_driver},
-    {"gpu", check_gpu},
-    {"preload", check_preload},
-    {"functions", check_functions},
-    {"settings", check_settings},
-    {"hold", check_hold},
-    {"memops", check_memops, true, "see the check of the GPU"},
-    {"registration", check_registration, true, "see the check of the GPU"},
-    {"costs", check_costs},
-    {"gate", check_gate, true},
-    {"gates", check_gates, true},
-    {"time_slice", check_slices, true, "see the check of the GPU"},
-    {"suspend", check_suspend},
-    {"mps", check_mps},
-    {"connections", check_connections},
-    {"daemon", check_daemon},
-    {"permission", check_permission},
-    {"glibc", check_glibc},
-    {"memfd", check_memfd},
-    {"timers", check_timers},
-    {"processors", check_processors},
-    {"proc", check_proc},
+#define CHECK_ROW(name, ...) {#name, check_##name, __VA_ARGS__},
+    DOCTOR_CHECKS(CHECK_ROW)
+#undef CHECK_ROW
 };
 enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
-
-/* ---- the verdicts -------------------------------------------------------------------------- */
 
 static int print_json(const struct doctor *d, const struct finding *found, bool effective)
 {

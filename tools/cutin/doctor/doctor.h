@@ -53,7 +53,6 @@ struct suspended {
     const char *way;  /* NULL: none works */
     double call_us;   /* 0: not measured */
     int record_error; /* of writing the record: 0 or -errno */
-    uint8_t uuid[16]; /* of the GPU, if there is a record */
     char driver[64];  /* "": there is no record */
 };
 
@@ -78,33 +77,41 @@ struct finding {
 void finding_set(struct finding *f, enum verdict verdict, const char *remedy, const char *format,
                  ...) __attribute__((format(printf, 4, 5)));
 
-/* ---- doctor_probe.c ------------------------------------------------------------------------ */
+/* The checks, in the order in which they are shown: doctor.c has those of the GPU, doctor_probe.c
+ * that of the functions, doctor_records.c gates and suspend, and doctor_host.c those of the machine.
+ * X(name, whether it needs a GPU, the remedy where there is none) */
+#define DOCTOR_CHECKS(X)                                                                           \
+    X(driver, false, NULL)                                                                         \
+    X(gpu, false, NULL)                                                                            \
+    X(preload, false, NULL)                                                                        \
+    X(functions, false, NULL)                                                                      \
+    X(settings, false, NULL)                                                                       \
+    X(hold, false, NULL)                                                                           \
+    X(memops, true, "see the check of the GPU")                                                    \
+    X(registration, true, "see the check of the GPU")                                              \
+    X(costs, false, NULL)                                                                          \
+    X(gate, true, NULL)                                                                            \
+    X(gates, true, NULL)                                                                           \
+    X(time_slice, true, "see the check of the GPU")                                                \
+    X(suspend, false, NULL)                                                                        \
+    X(mps, false, NULL)                                                                            \
+    X(connections, false, NULL)                                                                    \
+    X(daemon, false, NULL)                                                                         \
+    X(permission, false, NULL)                                                                     \
+    X(glibc, false, NULL)                                                                          \
+    X(memfd, false, NULL)                                                                          \
+    X(timers, false, NULL)                                                                         \
+    X(processors, false, NULL)                                                                     \
+    X(proc, false, NULL)
+#define CHECK_DECLARED(name, ...) void check_##name(const struct doctor *d, struct finding *f);
+DOCTOR_CHECKS(CHECK_DECLARED)
+#undef CHECK_DECLARED
 
-/* Runs all processes, each for at most a minute. */
+/* Runs all processes, each for at most a minute (doctor_probe.c). */
 void probe_run(struct doctor *d);
 /* `cutin doctor --worker NAME`, which the command starts itself. */
 int probe_main(const char *name);
-
-void check_functions(const struct doctor *d, struct finding *f);
-
-/* ---- doctor_records.c ---------------------------------------------------------------------- */
-
-/* Reads the values, and records the result for libcutin.so. */
+/* Reads the values, and records the result for libcutin.so (doctor_records.c). */
 void suspend_save(struct suspended *s);
-void check_suspend(const struct doctor *d, struct finding *f);
-void check_gates(const struct doctor *d, struct finding *f);
-
-/* ---- doctor_host.c: the checks of the machine ------------------------------------------------ */
-
-void check_mps(const struct doctor *d, struct finding *f);
-void check_connections(const struct doctor *d, struct finding *f);
-void check_settings(const struct doctor *d, struct finding *f);
-void check_daemon(const struct doctor *d, struct finding *f);
-void check_permission(const struct doctor *d, struct finding *f);
-void check_glibc(const struct doctor *d, struct finding *f);
-void check_memfd(const struct doctor *d, struct finding *f);
-void check_timers(const struct doctor *d, struct finding *f);
-void check_processors(const struct doctor *d, struct finding *f);
-void check_proc(const struct doctor *d, struct finding *f);
 
 #endif

@@ -7,13 +7,11 @@
 #include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/figures.h"
 
-#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 

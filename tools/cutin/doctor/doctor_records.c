@@ -68,6 +68,7 @@ void suspend_save(struct suspended *s)
 {
     const char *driver = "", *uuid = "", *why = NULL, *refused = NULL;
     struct record record = {.way = "none"};
+    uint8_t key[16];
     int unsure = 0;
 
     json_unpack(s->values, "{s?s, s?s, s?s, s?s, s?s, s?b}", "why", &why, "suspend_why", &refused,
@@ -78,13 +79,13 @@ void suspend_save(struct suspended *s)
     if ((unsure && !s->way) || !driver[0] || strlen(uuid) != 32)
         return;
     for (int i = 0; i < 16; i++)
-        if (sscanf(uuid + (ptrdiff_t)2 * i, "%2hhx", &s->uuid[i]) != 1)
+        if (sscanf(uuid + (ptrdiff_t)2 * i, "%2hhx", &key[i]) != 1)
             return;
     snprintf(record.version, sizeof(record.version), "%s", driver);
     snprintf(s->driver, sizeof(s->driver), "%s", driver);
     snprintf(record.way, sizeof(record.way), "%s", s->way ? s->way : "none");
     snprintf(record.why, sizeof(record.why), "%s", s->way ? "" : s->why);
-    s->record_error = record_write("suspend", s->uuid, &record);
+    s->record_error = record_write("suspend", key, &record);
 }
 
 void check_suspend(const struct doctor *d, struct finding *f)

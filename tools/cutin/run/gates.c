@@ -22,8 +22,6 @@
 /* A first cuInit on a big machine takes seconds. */
 enum { LIMIT_S = 10 * FACT_SLOWER, DEVICES = 16, AGAIN_S = 3600 };
 
-extern char **environ;
-
 /* ---- what may change the answer -------------------------------------------------------------- */
 
 static uint64_t hash(uint64_t seed, const char *text)
@@ -33,9 +31,10 @@ static uint64_t hash(uint64_t seed, const char *text)
     return (seed ^ '\n') * UINT64_C(0x100000001b3);
 }
 
-static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, bool sim)
+static void stamp_path(char out[PROFILE_PATH + 32], const char *folder, const struct paths *paths,
+                       bool sim)
 {
-    char folder[PROFILE_PATH], driver[64];
+    char driver[64];
     DIR *gpus = opendir("/proc/driver/nvidia/gpus");
     static const char *const names[] = {
         "CUDA_VISIBLE_DEVICES=",   "CUDA_DEVICE_ORDER=", "CUDA_MPS_PIPE_DIRECTORY=",
@@ -60,7 +59,6 @@ static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, b
         key += hash(0, e->d_name);
     if (gpus)
         closedir(gpus);
-    profile_folder(folder);
     record_version(driver, 0);
     key = hash(key, driver);
     key = hash(hash(key, sim ? paths->simulator : ""), CUTIN_VERSION);
@@ -166,10 +164,10 @@ void gates_probe(const struct paths *paths, bool sim, bool again)
 
     if (profile_folder_make() != 0)
         return;
-    stamp_path(path, paths, sim);
+    profile_folder(folder);
+    stamp_path(path, folder, paths, sim);
     if (!again && stamped(path))
         return;
-    profile_folder(folder);
     snprintf(lock_path, sizeof(lock_path), "%s/asked.lock", folder);
     lock = open(lock_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0 || !lock_take(lock))

@@ -77,14 +77,14 @@ extern const struct subcommand subcommand_run, subcommand_trace, subcommand_list
 /* A command line program of this tree: its name, and its subcommands in groups. */
 struct group {
     const char *heading;
-    const struct subcommand *subcommands[8]; /* NULL-terminated */
+    const struct subcommand *subcommands[8]; /* the last is NULL */
 };
 
 struct program {
     const char *name;
-    const char *purpose;        /* one line */
-    const char *more;           /* lines that say where to read on */
-    const struct group *groups; /* in the order of the help text; ends with one without a heading */
+    const char *purpose;    /* one line */
+    const char *more;       /* lines that say where to read on */
+    struct group groups[6]; /* in the order of the help text; the last has no heading */
 };
 
 /* Finds the subcommand and runs it. Returns the exit status. */

@@ -32,7 +32,7 @@ struct probe {
      * them. */
     double launch_us, marker_us, marker_late_us, gate_us, gate_device_us, gate_open_us;
     const char
-        *registration; /* of a page of a memfd: "success", or the error's name; NULL: not tried */
+        *registration; /* of a memfd's page: "success", an error's name, or NULL: not tried */
     int gate_holds;    /* -1: not tried */
     double slice_us, switch_us; /* 0: contexts were not seen to take turns */
     /* Found by the process under libcutin.so. */

@@ -38,14 +38,14 @@ static bool is_known(const char *symbol)
 }
 
 /* Gives the values "functions", "unknown" and "passing". */
-static void functions_report(void *library)
+static void functions_report(void)
 {
     json_t *unknown = json_array();
     int functions = 0, passing = 0;
     struct elf_object driver;
     struct link_map *map;
 
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !elf_open_map(&driver, map))
+    if (dlinfo(gpu.library, RTLD_DI_LINKMAP, &map) != 0 || !elf_open_map(&driver, map))
         return;
     for (size_t i = 0, n = elf_count(&driver); i < n; i++) {
         const ElfW(Sym) *symbol = &driver.symbols[i];
@@ -59,7 +59,8 @@ static void functions_report(void *library)
         if (is_known(name))
             continue;
         json_array_append_new(unknown, json_string(name));
-        passing += !dladdr(dlsym(library, name), &info) || !strstr(info.dli_fname, "libcutin.so");
+        passing +=
+            !dladdr(dlsym(gpu.library, name), &info) || !strstr(info.dli_fname, "libcutin.so");
     }
     fact_value("functions", json_integer(functions));
     fact_value("passing", json_integer(passing));
@@ -137,7 +138,7 @@ static void driver_test(void)
 {
     gpu_load();
     CU(cuDriverGetVersion, &gpu.version); /* works without a GPU */
-    functions_report(gpu.library);
+    functions_report();
     preload_test();
     fact_value("driver_version", json_integer(gpu.version));
     enum { MPS_ENABLED = 133 }; /* cuda.h since 12.4 */

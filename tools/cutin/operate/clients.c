@@ -25,13 +25,6 @@ void clients_free(struct clients *c)
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-/* Names come from the processes themselves and may have any bytes. */
-static void name_of(const struct message_row *row, char out[PAGE_NAME + 1])
-{
-    snprintf(out, PAGE_NAME + 1, "%.*s", (int)PAGE_NAME, row->name);
-    printable(out);
-}
-
 /* Reads up to `size` bytes of a file of a process. Drops what ends its last line or argument. */
 static size_t read_proc(const struct message_row *row, const char *file, char *out, size_t size)
 {
@@ -68,22 +61,22 @@ static bool same_process(const struct message_row *row)
     return strncmp(slash ? slash + 1 : text, row->name, PAGE_NAME - 1) == 0;
 }
 
+enum { COMMAND = 1024 };
+
 /* Shows only the name of another user's process, because its arguments are private. */
-static void command_of(const struct message_row *row, char *out, size_t size)
+static void command_of(const struct message_row *row, char out[COMMAND])
 {
-    char name[PAGE_NAME + 1];
     bool mine = row->uid == geteuid() || geteuid() == 0;
-    size_t n = mine && same_process(row) ? read_proc(row, "cmdline", out, size) : 0;
+    size_t n = mine && same_process(row) ? read_proc(row, "cmdline", out, COMMAND) : 0;
 
     for (size_t i = 0; i < n; i++)
         if (out[i] == '\0')
             out[i] = ' ';
-    name_of(row, name);
     if (n == 0)
-        snprintf(out, size, "%s", name);
-    if (!out[strspn(out, " ")])
-        snprintf(out, size, "-");
+        snprintf(out, COMMAND, "%.*s", (int)PAGE_NAME, row->name);
     printable(out);
+    if (!out[strspn(out, " ")])
+        snprintf(out, COMMAND, "-");
 }
 
 /* ---- figures -------------------------------------------------------------------------------- */
@@ -101,7 +94,7 @@ static struct message_row_device sum_devices(const struct message_row *row)
 {
     struct message_row_device sum = {0};
 
-    for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++) {
+    for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++) {
 #define ADD_COUNTER(field, help) sum.field += row->device[i].field;
         PAGE_COUNTERS(ADD_COUNTER)
 #undef ADD_COUNTER
@@ -115,7 +108,7 @@ static struct quantiles quantiles_of(const uint32_t now[HISTOGRAM_BUCKETS],
     uint32_t between[HISTOGRAM_BUCKETS];
 
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
-        between[i] = now[i] - (before ? before[i] : 0);
+        between[i] = now[i] - before[i];
     return (struct quantiles){
         .count = histogram_count(between),
         .p50_ns = (double)histogram_quantile_ns(between, 0.5),
@@ -131,9 +124,11 @@ static double rate(uint64_t now, uint64_t before, double seconds)
 
 struct row_figures row_figures_make(const struct message_row *now, const struct clients *before)
 {
-    const struct message_row *then = clients_find(before, now->client);
+    static const struct message_row begin;
+    const struct message_row *found = clients_find(before, now->client);
+    const struct message_row *then = found ? found : &begin;
     struct message_row_device a = sum_devices(then), b = sum_devices(now);
-    double s = (double)(now->age_ms - (then ? then->age_ms : 0)) / 1e3;
+    double s = (double)(now->age_ms - then->age_ms) / 1e3;
     struct row_figures figures = {
         .seconds = s,
         .gpu_share = rate(b.gpu_ns, a.gpu_ns, s) / 1e9,
@@ -141,13 +136,13 @@ struct row_figures row_figures_make(const struct message_row *now, const struct 
         .holds_per_s = rate(b.holds, a.holds, s),
         .in_flight = (double)b.in_flight,
         .buffered = (double)b.waiting,
-        .hold = quantiles_of(now->hold_times, then ? then->hold_times : NULL),
-        .preemption = quantiles_of(now->preemption_times, then ? then->preemption_times : NULL),
+        .hold = quantiles_of(now->hold_times, then->hold_times),
+        .preemption = quantiles_of(now->preemption_times, then->preemption_times),
     };
 
     /* On the device where it was held longest: holds on two devices do not add up. */
     for (uint32_t i = 0; i < now->devices && i < PAGE_DEVICES; i++) {
-        uint64_t ns = then && i < then->devices ? then->device[i].hold_ns : 0;
+        uint64_t ns = i < then->devices ? then->device[i].hold_ns : 0;
         double share = rate(now->device[i].hold_ns, ns, s) / 1e9;
 
         figures.held_share = share > figures.held_share ? share : figures.held_share;
@@ -281,10 +276,10 @@ static void cell_device(const struct line *l, char out[CELL])
 /* Leaves the program's folder out, so that the program is seen on a narrow terminal. */
 static void cell_command(const struct line *l, char out[CELL])
 {
-    char command[1024];
+    char command[COMMAND];
     size_t start = 0;
 
-    command_of(l->row, command, sizeof(command));
+    command_of(l->row, command);
     for (size_t i = 0; command[i] && command[i] != ' '; i++)
         if (command[i] == '/')
             start = i + 1;
@@ -455,19 +450,20 @@ static json_t *row_json(const struct line *l)
 {
     const struct message_row *row = l->row;
     const struct row_figures *f = &l->figures;
-    char name[PAGE_NAME + 1], user[CELL], command[1024];
+    char name[PAGE_NAME + 1], user[CELL], command[COMMAND];
     json_t *devices = json_array();
 
-    name_of(row, name);
+    /* Names come from the processes themselves and may have any bytes. */
+    snprintf(name, sizeof(name), "%.*s", (int)PAGE_NAME, row->name);
     cell_user(l, user);
-    command_of(row, command, sizeof(command));
+    command_of(row, command);
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
         json_array_append_new(devices, device_json(l, i));
     return json_pack(
         "{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:f, "
         "s:I, s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o}",
         "id", (json_int_t)row->client, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user",
-        user, "name", name, "command", command, "level", level_name(row->level), "asked",
+        user, "name", printable(name), "command", command, "level", level_name(row->level), "asked",
         level_name(row->asked), "weight", (json_int_t)row->weight, "state", state_name(l), "paused",
         (row->state & ROW_PAUSED), "stopped", (row->state & ROW_STOPPED), "queues",
         (row->state & ROW_QUEUES), "seconds", f->seconds, "gpu_share", f->gpu_share, "held_share",

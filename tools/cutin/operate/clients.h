@@ -20,9 +20,8 @@ void clients_free(struct clients *c);
 
 /* What one process did between two moments, or since it started. */
 struct row_figures {
-    double seconds; /* the time that the figures cover */
-    double
-        gpu_share; /* of one GPU's time; more than 1 with several GPUs, or where streams overlap */
+    double seconds;    /* the time that the figures cover */
+    double gpu_share;  /* of one GPU's time; above 1 with several GPUs, or if streams overlap */
     double held_share; /* share of the time, on the device with the most */
     double kernels_per_s, holds_per_s;
     double in_flight, buffered; /* now */

@@ -160,7 +160,7 @@ void gates_probe(const struct paths *paths, bool sim, bool again)
     char path[PROFILE_PATH + 32], lock_path[PROFILE_PATH + 32], folder[PROFILE_PATH];
     struct asked a = {.paths = paths, .sim = sim};
     bool next = true, hold = true;
-    int lock, stamp = -1;
+    int lock, stamp;
 
     if (profile_folder_make() != 0)
         return;
@@ -170,18 +170,16 @@ void gates_probe(const struct paths *paths, bool sim, bool again)
         return;
     snprintf(lock_path, sizeof(lock_path), "%s/asked.lock", folder);
     lock = open(lock_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (lock < 0 || !lock_take(lock))
-        goto out; /* without this file no result could be kept */
-    if (!again && stamped(path))
-        goto out;
-    for (a.device = 0; a.device < DEVICES && next; a.device++)
-        hold &= ask(&a, &next);
-    stamp = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (stamp >= 0 && !hold && write(stamp, "not seen\n", 9) < 0)
-        unlink(path);
-out:
-    if (stamp >= 0)
-        close(stamp);
+    /* Without this file no result could be kept. */
+    if (lock >= 0 && lock_take(lock) && (again || !stamped(path))) {
+        for (a.device = 0; a.device < DEVICES && next; a.device++)
+            hold &= ask(&a, &next);
+        stamp = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (stamp >= 0 && !hold && write(stamp, "not seen\n", 9) < 0)
+            unlink(path);
+        if (stamp >= 0)
+            close(stamp);
+    }
     if (lock >= 0)
         close(lock);
 }

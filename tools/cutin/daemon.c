@@ -233,23 +233,18 @@ int daemon_ensure(const struct subcommand *cmd, const char *program, const char 
 
     if (rc == 0)
         return 0;
-    if (rc == -SOCKET_FOREIGN) {
-        say(cmd, "%s" WITHOUT, daemon_error(path, rc));
-        return rc;
-    }
-    if (rc == -ENAMETOOLONG) {
-        say(cmd, "the socket path %.40s... is too long: %zu bytes of at most %zu" WITHOUT, path,
-            strlen(path), (size_t)SOCKET_PATH_MAX - 1);
-        return rc;
-    }
-    if (!program[0]) {
-        say(cmd, "no daemon at %s, and cutind is not installed beside cutin" WITHOUT, path);
-        return -ENOENT;
-    }
     /* The default place's own folder may be missing and is made; its parent is not ours to make. */
     snprintf(folder, sizeof(folder), "%s", path);
-    if (!getenv("CUTIN_SOCKET") && strcmp(path, unasked_socket()) == 0 &&
-        ((mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) || access(folder, W_OK) != 0)) {
+    if (rc == -SOCKET_FOREIGN) {
+        say(cmd, "%s" WITHOUT, daemon_error(path, rc));
+    } else if (rc == -ENAMETOOLONG) {
+        say(cmd, "the socket path %.40s... is too long: %zu bytes of at most %zu" WITHOUT, path,
+            strlen(path), (size_t)SOCKET_PATH_MAX - 1);
+    } else if (!program[0]) {
+        say(cmd, "no daemon at %s, and cutind is not installed beside cutin" WITHOUT, path);
+    } else if (!getenv("CUTIN_SOCKET") && strcmp(path, unasked_socket()) == 0 &&
+               ((mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) ||
+                access(folder, W_OK) != 0)) {
         rc = -errno;
         say(cmd,
             "no daemon at %s, and this user cannot use its folder (%s): set XDG_RUNTIME_DIR%s to a "
@@ -258,14 +253,14 @@ int daemon_ensure(const struct subcommand *cmd, const char *program, const char 
             path, strerror(-rc),
             getenv("XDG_RUNTIME_DIR") ? "" : ", which su, cron and containers do not set,",
             (unsigned)geteuid());
-        return rc;
+    } else {
+        rc = start(program, path, NULL);
+        if (rc != 0)
+            say(cmd, "%s; run `cutind --socket %s` by hand to see why" WITHOUT,
+                rc == -ETIMEDOUT ? "cutind was started but does not listen yet"
+                                 : "cutind did not start",
+                path);
     }
-    rc = start(program, path, NULL);
-    if (rc != 0)
-        say(cmd, "%s; run `cutind --socket %s` by hand to see why" WITHOUT,
-            rc == -ETIMEDOUT ? "cutind was started but does not listen yet"
-                             : "cutind did not start",
-            path);
     return rc;
 #undef WITHOUT
 }

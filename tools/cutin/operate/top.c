@@ -96,8 +96,6 @@ static int compare(const void *a, const void *b, void *before)
     return x->client < y->client ? -1 : 1;
 }
 
-/* ---- on stdout ------------------------------------------------------------------------------ */
-
 static int stream(void)
 {
     struct clients before = {0}, now = {0};
@@ -126,8 +124,6 @@ static int stream(void)
     clients_free(&before);
     return rc == 0 ? EXIT_SUCCESS : say(&subcommand_top, "%s", daemon_error(daemon_socket(), rc));
 }
-
-/* ---- on the terminal ------------------------------------------------------------------------ */
 
 static void draw(struct clients *now, struct clients *before)
 {

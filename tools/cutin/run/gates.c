@@ -144,10 +144,9 @@ static bool ask(struct asked *a, bool *next)
 /* The process with the lock may be stopped, so this waits no longer than an answer may take. */
 static bool lock_take(int fd)
 {
-    uint64_t by_ns = 0;
+    uint64_t by_ns = clock_ns() + LIMIT_S * 1000 * NS_PER_MS;
 
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        by_ns = by_ns ? by_ns : clock_ns() + LIMIT_S * 1000 * NS_PER_MS;
         if (errno != EWOULDBLOCK || clock_ns() >= by_ns)
             return false;
         nap_us(10000);

@@ -20,15 +20,13 @@
 int image_open(struct image *image, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC), rc = -ENOEXEC;
-    void *bytes;
 
     if (fd < 0)
         return -errno;
     if (fstat(fd, &image->is) == 0 && S_ISREG(image->is.st_mode) && image->is.st_size > 0) {
         image->size = (size_t)image->is.st_size;
-        bytes = mmap(NULL, image->size, PROT_READ, MAP_PRIVATE, fd, 0);
-        rc = bytes != MAP_FAILED ? 0 : -errno;
-        image->bytes = bytes;
+        image->bytes = mmap(NULL, image->size, PROT_READ, MAP_PRIVATE, fd, 0);
+        rc = image->bytes != MAP_FAILED ? 0 : -errno;
     }
     close(fd);
     return rc;

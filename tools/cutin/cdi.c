@@ -49,21 +49,20 @@ static json_t *bind_mount(const char *on_machine, size_t length, const char *ins
 
 /* Version 0.5.0 is the first in which a device's name may begin with a digit. The folder of the
  * socket is mounted, because a daemon that starts again replaces the socket. */
-static int cdi(int argc, char **argv)
+static int cdi(const struct subcommand *cmd, int argc, char **argv)
 {
     static const char *const levels[] = {LEVEL_NAMES};
     static struct paths paths;
     const char *name;
     json_t *devices, *root;
 
-    options_read(&subcommand_cdi, argc, argv);
-    options_no_operands(&subcommand_cdi, argc, argv);
+    options_read(cmd, argc, argv);
+    options_no_operands(cmd, argc, argv);
     paths_find(&paths);
     if (!library)
         library = paths.library;
     if (!library[0])
-        return say(&subcommand_cdi,
-                   "libcutin.so is not installed beside cutin; give its path with --library");
+        return say(cmd, "libcutin.so is not installed beside cutin; give its path with --library");
     name = strrchr(socket_path, '/') + 1;
     devices = json_array();
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)

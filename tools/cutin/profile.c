@@ -106,7 +106,7 @@ static bool take_file(const char *path, json_t *list)
     return true;
 }
 
-static int profile(int argc, char **argv)
+static int profile(const struct subcommand *cmd, int argc, char **argv)
 {
     char folder[PROFILE_PATH];
     struct dirent **entries;
@@ -114,17 +114,17 @@ static int profile(int argc, char **argv)
     int n, read = 0;
     bool failed;
 
-    options_read(&subcommand_profile, argc, argv);
-    options_no_operands(&subcommand_profile, argc, argv);
+    options_read(cmd, argc, argv);
+    options_no_operands(cmd, argc, argv);
     profile_folder(folder);
     if (!folder[0])
-        return say(&subcommand_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
+        return say(cmd, "neither XDG_CACHE_HOME nor HOME names a folder");
     list = json ? json_array() : NULL;
     /* The files of all GPUs, in the order of their names. */
     n = scandir(folder, &entries, NULL, alphasort);
     failed = n < 0 && errno != ENOENT;
     if (failed)
-        say(&subcommand_profile, "%s: %s", folder, strerror(errno));
+        say(cmd, "%s: %s", folder, strerror(errno));
     for (int i = 0; i < n; i++) {
         const char *dot = strrchr(entries[i]->d_name, '.');
         char path[PROFILE_PATH + 256];

@@ -49,9 +49,9 @@ static void overview(FILE *out)
     fprintf(out, "\n`%s COMMAND --help` describes a command; %s\n", program->name, program->more);
 }
 
-static int help(int argc, char **argv)
+static int help(const struct subcommand *cmd, int argc, char **argv)
 {
-    options_read(&subcommand_help, argc, argv);
+    options_read(cmd, argc, argv);
     if (argc < 2)
         overview(stdout);
     else
@@ -74,12 +74,12 @@ static const struct option_row version_options[] = {
     {0},
 };
 
-static int version(int argc, char **argv)
+static int version(const struct subcommand *cmd, int argc, char **argv)
 {
     struct paths paths;
 
-    options_read(&subcommand_version, argc, argv);
-    options_no_operands(&subcommand_version, argc, argv);
+    options_read(cmd, argc, argv);
+    options_no_operands(cmd, argc, argv);
     paths_find(&paths);
     if (version_as_json)
         return print_object(json_pack("{s:s, s:s, s:s, s:s}", "version", CUTIN_VERSION, "library",
@@ -135,7 +135,7 @@ int program_main(const struct program *this, int argc, char **argv)
         argv[1] = (char *)"version";
     cmd = subcommand_find(argv[1]);
     simconfig_get(); /* reports bad simulator settings once, before any process starts */
-    rc = cmd->run(argc - 1, argv + 1);
+    rc = cmd->run(cmd, argc - 1, argv + 1);
     /* A program that the command ran keeps its own exit status. */
     return progress_cancel && rc <= EXIT_FAILURE ? 128 + progress_cancel : rc;
 }

@@ -60,13 +60,14 @@ struct option_row {
 
 struct subcommand {
     const char *name;
-    const char *elsewhere;             /* the name of a similar command elsewhere; NULL: none */
-    const char *summary;               /* one line for the overview */
-    const char *synopsis;              /* what follows the name in the usage line */
-    const char *about;                 /* a paragraph for --help; NULL: none */
-    bool anywhere;                     /* options may follow the operands, too */
-    const struct option_row *options;  /* ends with a row without a name; --help is implied */
-    int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
+    const char *elsewhere;            /* the name of a similar command elsewhere; NULL: none */
+    const char *summary;              /* one line for the overview */
+    const char *synopsis;             /* what follows the name in the usage line */
+    const char *about;                /* a paragraph for --help; NULL: none */
+    bool anywhere;                    /* options may follow the operands, too */
+    const struct option_row *options; /* ends with a row without a name; --help is implied */
+    /* Gets itself, and its name as argv[0]. Returns the exit status. */
+    int (*run)(const struct subcommand *cmd, int argc, char **argv);
 };
 
 extern const struct subcommand subcommand_run, subcommand_trace, subcommand_list, subcommand_top,

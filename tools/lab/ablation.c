@@ -189,10 +189,8 @@ static int run(const struct bench_plan *plan, int argc, char **argv)
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int ablation(int argc, char **argv)
+static int ablation(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_ablation;
-
     options_read(cmd, argc, argv);
     options_no_operands(cmd, argc, argv);
     bench_options_fill(&given);

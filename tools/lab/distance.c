@@ -24,9 +24,8 @@ static const struct option_row options[] = {
     {0},
 };
 
-static int distance(int argc, char **argv)
+static int distance(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_distance;
     struct paths paths;
 
     options_read(cmd, argc, argv);

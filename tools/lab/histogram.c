@@ -100,9 +100,8 @@ static int write_file(const struct subcommand *cmd, const struct mode *only, con
     return rc == 0 ? EXIT_SUCCESS : say(cmd, "%s: %s", path, strerror(-rc));
 }
 
-static int histogram(int argc, char **argv)
+static int histogram(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_histogram;
     const char *path, *slash, *dot;
     char one[4096];
     int rc;

@@ -433,9 +433,8 @@ static int report(const struct plan *plan, const struct result *results, size_t 
     return rc;
 }
 
-static int overhead(int argc, char **argv)
+static int overhead(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_overhead;
     static const uint32_t default_threads[] = {1, 8};
     struct result results[2];
     struct paths paths;

@@ -258,10 +258,8 @@ static void give_rows(const struct bench *b, json_t *root)
                                   (int)preset->samples, "rows", rows));
 }
 
-static int run(int argc, char **argv)
+static int run(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_preset;
-
     options_read(cmd, argc, argv);
     for (preset = presets; optind < argc && preset->name; preset++)
         if (strcmp(preset->name, argv[optind]) == 0)

@@ -291,9 +291,8 @@ static int print_json(const struct doctor *d, const struct finding *found, bool 
         JSON_REAL_PRECISION(6));
 }
 
-static int run(int argc, char **argv)
+static int run(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_doctor;
     static struct finding found[CHECKS];
     bool effective = true;
 

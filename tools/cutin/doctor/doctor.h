@@ -31,9 +31,9 @@ struct probe {
     /* In microseconds; 0: not measured. A marker needs memory operations, a gate needs batches of
      * them. */
     double launch_us, marker_us, marker_late_us, gate_us, gate_device_us, gate_open_us;
-    const char
-        *registration; /* of a memfd's page: "success", an error's name, or NULL: not tried */
-    int gate_holds;    /* -1: not tried */
+    /* Of a page of a memfd: "success", or the error's name; NULL: not tried. */
+    const char *registration;
+    int gate_holds;             /* -1: not tried */
     double slice_us, switch_us; /* 0: contexts were not seen to take turns */
     /* Found by the process under libcutin.so. */
     const char *version; /* of libcutin.so; NULL: it is not loaded */

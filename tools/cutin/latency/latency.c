@@ -484,15 +484,15 @@ static const struct option_row options[] = {
     {0},
 };
 
-static int latency(int argc, char **argv)
+static int latency(const struct subcommand *cmd, int argc, char **argv)
 {
-    options_read(&subcommand_latency, argc, argv);
+    options_read(cmd, argc, argv);
     if (worker)
         return worker_main(worker);
-    options_no_operands(&subcommand_latency, argc, argv);
+    options_no_operands(cmd, argc, argv);
     attach.json = bench.plan.json;
     return attach.who ? attach_run(&attach, argc, argv)
-                      : bench_command(&subcommand_latency, &bench, argc, argv, NULL);
+                      : bench_command(cmd, &bench, argc, argv, NULL);
 }
 
 const struct subcommand subcommand_latency = {

@@ -46,17 +46,12 @@ static const struct option_row reset_options[] = {
 };
 
 /* Gives one process the orders of one of these commands. */
-static int order(int argc, char **argv)
+static int order(const struct subcommand *cmd, int argc, char **argv)
 {
-    static const struct subcommand *const commands[] = {&subcommand_set, &subcommand_pause,
-                                                        &subcommand_resume, &subcommand_reset};
-    const struct subcommand *cmd = commands[0];
     const char *socket;
     uint64_t pid;
     int rc = 0, n = 0;
 
-    for (size_t i = 1; strcmp(cmd->name, argv[0]) != 0; i++)
-        cmd = commands[i];
     options_read(cmd, argc, argv);
     const struct {
         const struct subcommand *of;
@@ -160,16 +155,16 @@ static const struct option_row policy_options[] = {
     {0},
 };
 
-static int policy(int argc, char **argv)
+static int policy(const struct subcommand *cmd, int argc, char **argv)
 {
     const char *name;
     char now[PAGE_NAME + 1] = "";
     json_t *all;
     int rc;
 
-    options_read(&subcommand_policy, argc, argv);
+    options_read(cmd, argc, argv);
     name = optind < argc ? argv[optind++] : NULL;
-    options_no_operands(&subcommand_policy, argc, argv);
+    options_no_operands(cmd, argc, argv);
     all = policy_list && policy_as_json ? json_object() : NULL;
     for (uint32_t i = 0; policy_list && policies[i]; i++)
         if (all)
@@ -180,15 +175,13 @@ static int policy(int argc, char **argv)
         return all ? print_object(json_pack("{s:o}", "policies", all), 0) : EXIT_SUCCESS;
     rc = control_policy(daemon_socket(), name, now);
     if (rc == -EPERM)
-        return say(&subcommand_policy,
-                   "not permitted: the policy is for root, the daemon's user and those under "
-                   "`control` in cutind.conf");
+        return say(cmd, "not permitted: the policy is for root, the daemon's user and those under "
+                        "`control` in cutind.conf");
     /* A missing policy and a missing socket are the same error: is there a daemon? */
     if (rc == -ENOENT && name && daemon_probe(daemon_socket()) == 0)
-        return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all",
-                   name);
+        return say(cmd, "there is no policy %s; `cutin policy --list` shows all", name);
     if (rc != 0)
-        return say(&subcommand_policy, "%s", daemon_error(daemon_socket(), rc));
+        return say(cmd, "%s", daemon_error(daemon_socket(), rc));
     if (policy_as_json)
         return print_object(json_pack("{s:s}", "policy", now), 0);
     puts(now);

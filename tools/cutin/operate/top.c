@@ -37,16 +37,16 @@ static const struct option_row list_options[] = {
     {0},
 };
 
-static int list(int argc, char **argv)
+static int list(const struct subcommand *cmd, int argc, char **argv)
 {
     struct clients clients;
     int rc;
 
-    options_read(&subcommand_list, argc, argv);
-    options_no_operands(&subcommand_list, argc, argv);
+    options_read(cmd, argc, argv);
+    options_no_operands(cmd, argc, argv);
     rc = query_clients(daemon_socket(), &clients.rows, &clients.n);
     if (rc != 0)
-        return say(&subcommand_list, "%s", daemon_error(daemon_socket(), rc));
+        return say(cmd, "%s", daemon_error(daemon_socket(), rc));
     if (json) {
         rc = print_object(clients_json(&clients, NULL), 0);
     } else if (clients.n == 0) {
@@ -200,14 +200,14 @@ static int screen(void)
     return EXIT_SUCCESS;
 }
 
-static int top(int argc, char **argv)
+static int top(const struct subcommand *cmd, int argc, char **argv)
 {
-    options_read(&subcommand_top, argc, argv);
-    options_no_operands(&subcommand_top, argc, argv);
+    options_read(cmd, argc, argv);
+    options_no_operands(cmd, argc, argv);
     if (once || json)
         return stream();
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-        return say(&subcommand_top, "this is not a terminal; try --once or --json");
+        return say(cmd, "this is not a terminal; try --once or --json");
     return screen();
 }
 

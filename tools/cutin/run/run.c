@@ -80,9 +80,8 @@ static bool is(const char *variable, const char *value)
     return false;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_run;
     struct paths paths;
     const char *socket = "";
     int rc;

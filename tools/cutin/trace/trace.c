@@ -156,10 +156,8 @@ static int merge(void *user, char *const *paths, size_t n)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static int trace(int argc, char **argv)
+static int trace(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_trace;
-
     options_read(cmd, argc, argv);
     const struct variable set[] = {{"CUTIN_TRACE_KEEP", "newest"},
                                    {"CUTIN_TRACE_RECORDS", given.records},

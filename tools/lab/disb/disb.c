@@ -315,15 +315,15 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
     return rc;
 }
 
-static int disb(int argc, char **argv)
+static int disb(const struct subcommand *cmd, int argc, char **argv)
 {
     int rc, status = EXIT_FAILURE;
     json_t *workloads;
 
     for (int m = 0; m < DISB_MODES; m++)
         mode_names[m] = disb_modes[m].name;
-    options_read(&subcommand_disb, argc, argv);
-    options_no_operands(&subcommand_disb, argc, argv);
+    options_read(cmd, argc, argv);
+    options_no_operands(cmd, argc, argv);
     if (given.worker <= DISB_CLIENTS)
         return disb_worker_main(given.worker);
     given.disb.speed = given.percent / 100.0;
@@ -344,7 +344,7 @@ static int disb(int argc, char **argv)
         }
     }
     if (rc != 0) {
-        say(&subcommand_disb, "%s", given.disb.why);
+        say(cmd, "%s", given.disb.why);
         status = EXIT_FAILURE;
     }
     for (uint32_t i = 0; i < given.disb.models; i++)

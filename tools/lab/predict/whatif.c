@@ -270,9 +270,8 @@ static int answer(struct plan *p)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static int whatif(int argc, char **argv)
+static int whatif(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_whatif;
     struct machine *m = &given.machine;
 
     options_read(cmd, argc, argv);

@@ -406,10 +406,8 @@ static int run(struct plan *p, char *const argv[])
     return child_run(&subcommand_record, &plan, argv);
 }
 
-static int record(int argc, char **argv)
+static int record(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_record;
-
     options_read(cmd, argc, argv);
     if (optind >= argc)
         fail_usage(cmd, "no program given");

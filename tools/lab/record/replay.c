@@ -278,10 +278,8 @@ static int again(const struct plan *p, int argc, char **argv)
     return EXIT_FAILURE;
 }
 
-static int replay(int argc, char **argv)
+static int replay(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_replay;
-
     options_read(cmd, argc, argv);
     if (optind >= argc)
         fail_usage(cmd, "no workload file given");

@@ -312,9 +312,8 @@ int plot_write(const struct result_kind *kind, const json_t *root, const char *f
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int plot(int argc, char **argv)
+static int plot(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_plot;
     char why[2 * PATH_MAX];
     json_error_t error;
     json_t *root;

@@ -100,9 +100,8 @@ static int write_page(const struct subcommand *cmd, const struct page *page, con
     return rc;
 }
 
-static int report(int argc, char **argv)
+static int report(const struct subcommand *cmd, int argc, char **argv)
 {
-    const struct subcommand *cmd = &subcommand_report;
     struct page page = {json_array(), json_array(), json_array(), ""};
     const char *folder;
     char path[4352];

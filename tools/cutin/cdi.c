@@ -51,7 +51,6 @@ static json_t *bind_mount(const char *on_machine, size_t length, const char *ins
  * socket is mounted, because a daemon that starts again replaces the socket. */
 static int cdi(const struct subcommand *cmd, int argc, char **argv)
 {
-    static const char *const levels[] = {LEVEL_NAMES};
     static struct paths paths;
     const char *name;
     json_t *devices, *root;
@@ -65,10 +64,10 @@ static int cdi(const struct subcommand *cmd, int argc, char **argv)
         return say(cmd, "libcutin.so is not installed beside cutin; give its path with --library");
     name = strrchr(socket_path, '/') + 1;
     devices = json_array();
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-        json_array_append_new(devices,
-                              json_pack("{s:s, s:{s:[s+]}}", "name", levels[i], "containerEdits",
-                                        "env", "CUTIN_PRIORITY=", levels[i]));
+    for (uint32_t level = 0; level < CUTIN_LEVELS; level++)
+        json_array_append_new(devices, json_pack("{s:s, s:{s:[s+]}}", "name", level_name(level),
+                                                 "containerEdits", "env",
+                                                 "CUTIN_PRIORITY=", level_name(level)));
     root = json_pack("{s:s, s:s, s:{s:[s+, s++], s:[o, o]}, s:o}", "cdiVersion", "0.5.0", "kind",
                      "cutin.dev/level", "containerEdits", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
                      "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",

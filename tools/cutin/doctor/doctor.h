@@ -4,7 +4,7 @@
  * Worker processes open the driver as applications do. Bare ones measure what the driver can do and
  * what that costs; one under libcutin.so shows whether a hold holds. Each is a fact of tools/facts,
  * so one that hangs or crashes leaves what it found before. A check is one function over all of
- * this; doctor.c has the table.
+ * this.
  */
 #ifndef CUTIN_TOOLS_CUTIN_DOCTOR_DOCTOR_H
 #define CUTIN_TOOLS_CUTIN_DOCTOR_DOCTOR_H

@@ -10,19 +10,6 @@
 
 /* ---- gates ---------------------------------------------------------------------------------- */
 
-static void say_age(char out[48], uint64_t s)
-{
-    uint64_t unit = s >= 2 * 86400 ? 86400 : s >= 2 * 3600 ? 3600 : 60;
-
-    if (s >= 2 * unit)
-        snprintf(out, 48, "seen %llu %s ago", (unsigned long long)(s / unit),
-                 unit == 86400  ? "days"
-                 : unit == 3600 ? "hours"
-                                : "minutes");
-    else
-        snprintf(out, 48, s < 10 ? "seen just now" : "seen a minute ago");
-}
-
 static bool published(const char *what, const char *version, struct finding *f)
 {
     int rc = record_publish(what, version);
@@ -39,6 +26,7 @@ void check_gates(const struct doctor *d, struct finding *f)
     struct record r;
     char age[48], version[64];
     uint8_t key[16];
+    uint64_t unit_s;
 
     record_key(key, p->gpu);
     record_version(version, p->driver_version);
@@ -51,7 +39,14 @@ void check_gates(const struct doctor *d, struct finding *f)
     }
     if (d->for_all && !published("gates", r.version, f))
         return;
-    say_age(age, r.age_s);
+    unit_s = r.age_s >= 2 * 86400 ? 86400 : r.age_s >= 2 * 3600 ? 3600 : 60;
+    if (r.age_s >= 2 * unit_s)
+        snprintf(age, sizeof(age), "seen %llu %s ago", (unsigned long long)(r.age_s / unit_s),
+                 unit_s == 86400  ? "days"
+                 : unit_s == 3600 ? "hours"
+                                  : "minutes");
+    else
+        snprintf(age, sizeof(age), r.age_s < 10 ? "seen just now" : "seen a minute ago");
     if (strcmp(r.way, "none") == 0)
         finding_set(f, VERDICT_NOTE, "cutin doctor --again looks again",
                     "not used by CUTIN_GATES=auto: %s (%s)", r.why, age);

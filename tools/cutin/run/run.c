@@ -9,7 +9,6 @@
 #include "shim/lookup/conf.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

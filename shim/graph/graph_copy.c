@@ -16,7 +16,6 @@ struct place {
 
 struct graph_copy {
     struct shim_context *ctx;
-    CUcontext handle;
     uint64_t generation;
     CUgraph graph;      /* from which `exec` was made: changes of `exec` name its nodes */
     CUgraphExec exec;   /* NULL: it could not follow the application's graph */
@@ -37,7 +36,7 @@ static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c,
                                                      .address = c->word,
                                                      .value = 0,
                                                      .flags = CU_STREAM_WAIT_VALUE_EQ}};
-    return (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = c->handle, .count = 1, .paramArray = wait};
+    return (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = c->ctx->handle, .count = 1, .paramArray = wait};
 }
 
 /* The gate depends on what the node depended on, and the node on the gate alone. */
@@ -114,7 +113,6 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
     bool made = false;
     if (c) {
         *c = (struct graph_copy){.ctx = ctx,
-                                 .handle = ctx->handle,
                                  .generation = ctx->generation,
                                  .word = gates_word_initial(ctx),
                                  .gates = n->gates,
@@ -135,15 +133,10 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
     return NULL;
 }
 
-static bool context_lives(const struct graph_copy *c)
-{
-    return context_find(c->handle) == c->ctx && c->ctx->generation == c->generation;
-}
-
 /* What belongs to a context that has ended went with it. */
 static void copy_destroy(struct graph_copy *c)
 {
-    if (c->exec && context_lives(c))
+    if (c->exec && context_lives(c->ctx, c->generation))
         REAL(cuGraphExecDestroy)(c->exec);
     if (c->graph)
         REAL(cuGraphDestroy)(c->graph);
@@ -156,7 +149,7 @@ void graph_copy_free(struct graph_copy *c)
     if (!c)
         return;
     copy_destroy(c);
-    if (c->last && context_lives(c))
+    if (c->last && context_lives(c->ctx, c->generation))
         REAL(cuEventDestroy_v2)(c->last);
     free(c);
 }

@@ -173,7 +173,7 @@ int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-static bool nodes_wait(CUgraph graph, int depth)
+bool graph_nodes_may_wait(CUgraph graph, int depth)
 {
     size_t count = 0;
     bool waits = false;
@@ -189,15 +189,10 @@ static bool nodes_wait(CUgraph graph, int depth)
                 type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ||
                 (type == CU_GRAPH_NODE_TYPE_GRAPH &&
                  REAL(cuGraphChildGraphNodeGetGraph)(node[i], &child) == CUDA_SUCCESS &&
-                 nodes_wait(child, depth + 1));
+                 graph_nodes_may_wait(child, depth + 1));
     }
     free(node);
     return waits;
-}
-
-bool graph_nodes_may_wait(CUgraph graph)
-{
-    return nodes_wait(graph, 0);
 }
 
 /* ---- one graph, without those inside --------------------------------------------------------- */

@@ -43,7 +43,8 @@ int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *
  * number of branches beside it, is between two gates. A kernel of unknown time has a gate in front
  * and one behind. Returns 0 or -errno: between some nodes there can be nothing. */
 int graph_nodes_place_gates(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
-/* True: some nodes may wait for something outside the process, or for its other streams. */
-bool graph_nodes_may_wait(CUgraph graph);
+/* True: some nodes may wait for something outside the process, or for its other streams. `depth`:
+ * in how many graphs it is, 0 for one that is instantiated. */
+bool graph_nodes_may_wait(CUgraph graph, int depth);
 
 #endif

@@ -8,7 +8,6 @@
 
 struct reached {
     struct shim_context *ctx;
-    CUcontext handle;
     uint64_t generation;
     uint64_t est_ns;
     uint64_t epoch; /* of the latest launch, in the shim's stream there */
@@ -49,7 +48,6 @@ struct other_devices *other_devices_new(const struct graph_nodes *n)
     a->count = n->other_devices;
     for (uint32_t i = 0; i < n->other_devices; i++)
         a->at[i] = (struct reached){.ctx = n->device[i].ctx,
-                                    .handle = n->device[i].ctx->handle,
                                     .generation = n->device[i].ctx->generation,
                                     .est_ns = n->device[i].est_ns};
     atomic_store_explicit(&other_devices_seen, true, memory_order_relaxed);
@@ -69,7 +67,7 @@ static void making_lock(void)
 static struct shim_stream *shadow_of(const struct reached *at, uint32_t level)
 {
     struct shim_context *ctx = at->ctx;
-    if (context_find(at->handle) != ctx || ctx->generation != at->generation)
+    if (!context_lives(ctx, at->generation))
         return NULL;
     making_lock();
     if (!ctx->shadow[level]) {
@@ -117,8 +115,7 @@ struct launching {
 
 static void launched_forget(struct other_devices *a)
 {
-    if (a->launched && context_find(a->from->handle) == a->from &&
-        a->from->generation == a->generation)
+    if (a->launched && context_lives(a->from, a->generation))
         REAL(cuEventDestroy_v2)(a->launched);
     a->launched = NULL;
 }

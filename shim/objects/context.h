@@ -29,6 +29,11 @@ struct shim_context *context_find(CUcontext handle);
 /* The context of a stream or handle, made known if it is new. */
 struct shim_context *context_of_stream(CUstream stream);
 struct shim_context *context_adopt(CUcontext handle);
+/* Does the context live to which this struct belonged in that generation? */
+static inline bool context_lives(const struct shim_context *ctx, uint64_t generation)
+{
+    return context_find(ctx->handle) == ctx && ctx->generation == generation;
+}
 /* A known primary context of this device; NULL: none. */
 struct shim_context *context_of_device(CUdevice device);
 /* Does the handle name `ctx`, or a context with the same primary context? */

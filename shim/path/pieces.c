@@ -148,22 +148,6 @@ static CUresult box_piece(const struct pieces *p, size_t at, size_t *n)
     return b->copy(&op, p->stream);
 }
 
-/* One side: rows `pitch` apart, layers of `height` rows. */
-struct side {
-    CUmemorytype type;
-    uintptr_t base;
-    size_t x, y, z, pitch, height;
-};
-#define SIDE(op, side)                                                                             \
-    {(op)->side##MemoryType,                                                                       \
-     (op)->side##MemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)(op)->side##Host                    \
-                                                  : (uintptr_t)(op)->side##Device,                 \
-     (op)->side##XInBytes,                                                                         \
-     (op)->side##Y,                                                                                \
-     (op)->side##Z,                                                                                \
-     (op)->side##Pitch,                                                                            \
-     (op)->side##Height}
-
 /* False for a copy that the driver might refuse or understand in another way: it goes whole. */
 static bool side_cuts(const struct side *s, const CUDA_MEMCPY3D *op)
 {

@@ -50,6 +50,22 @@ void linear_cut(struct linear *l, struct call *c, const struct shim_stream *s, e
 void box_cut(struct box *b, struct call *c, const struct shim_stream *s, box_copy *copy,
              CUDA_MEMCPY3D op);
 /* A rectangle is a box of one layer. */
+/* One side of a copy: rows `pitch` apart, layers of `height` rows. */
+struct side {
+    CUmemorytype type;
+    uintptr_t base;
+    size_t x, y, z, pitch, height;
+};
+#define SIDE(op, side)                                                                             \
+    {(op)->side##MemoryType,                                                                       \
+     (op)->side##MemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)(op)->side##Host                    \
+                                                  : (uintptr_t)(op)->side##Device,                 \
+     (op)->side##XInBytes,                                                                         \
+     (op)->side##Y,                                                                                \
+     (op)->side##Z,                                                                                \
+     (op)->side##Pitch,                                                                            \
+     (op)->side##Height}
+
 CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op);
 /* The way of a copy between any two addresses. */
 enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src);

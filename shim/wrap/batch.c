@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "shim/path/external_wait.h"
 #include "shim/wrap/op.h"
 
 enum { BATCH_MAX = 512, PREFER_OVERLAP = 1 /* a flag, 12.8 */ };

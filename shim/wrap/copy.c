@@ -88,36 +88,28 @@ OP_SYNC(cuMemcpyAtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
 
 /* ---- with a pitch, and in space ----------------------------------------------------------- */
 
-/* One side of a copy: rows `pitch` apart. Arrays have bounds that only the driver knows. */
-static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr device, size_t x,
-                           size_t y, size_t pitch, size_t rows, size_t width)
+/* One side of a copy. Arrays have bounds that only the driver knows. */
+static uint32_t side_flags(struct side s, size_t width, size_t height, size_t depth)
 {
-    CUdeviceptr base = type == CU_MEMORYTYPE_HOST ? ADDRESS(host) : device;
-    unsigned kinds = type == CU_MEMORYTYPE_HOST      ? MEMORY_HOST
-                     : type == CU_MEMORYTYPE_DEVICE  ? MEMORY_DEVICE
-                     : type == CU_MEMORYTYPE_UNIFIED ? MEMORY_ANY
-                                                     : 0;
-    if (!kinds || !rows || !width || pitch < x + width ||
-        (x | y | width | rows | pitch) > MAX_PITCH)
+    unsigned kinds = s.type == CU_MEMORYTYPE_HOST      ? MEMORY_HOST
+                     : s.type == CU_MEMORYTYPE_DEVICE  ? MEMORY_DEVICE
+                     : s.type == CU_MEMORYTYPE_UNIFIED ? MEMORY_ANY
+                                                       : 0;
+    /* Else slices would overlap, or the driver works out how far apart they are. */
+    bool apart = s.height >= s.y + height || (depth == 1 && s.z == 0);
+    size_t y = s.y + s.z * s.height;
+    uint64_t rows = depth && height && apart ? (depth - 1) * s.height + height : 0;
+    if (!kinds || !rows || !width || s.pitch < s.x + width ||
+        (s.x | y | width | rows | s.pitch) > MAX_PITCH)
         return VHQ_MUST_INLINE;
-    return memory_flags(base + y * pitch + x, width + (rows - 1) * pitch, kinds);
+    return memory_flags(s.base + y * s.pitch + s.x, width + (rows - 1) * s.pitch, kinds);
 }
 
-/* 0: there are no rows, slices would overlap, or the driver works out how far apart they are. */
-static uint64_t rows_apart(size_t height, size_t y, size_t z, size_t rows, size_t depth)
-{
-    bool apart = height >= y + rows || (depth == 1 && z == 0);
-    return depth && rows && apart ? (depth - 1) * height + rows : 0;
-}
-
-#define SIDE(op, side)                                                                             \
-    side_flags(                                                                                    \
-        (op)->side##MemoryType, (op)->side##Host, (op)->side##Device, (op)->side##XInBytes,        \
-        (op)->side##Y + (op)->side##Z * (op)->side##Height, (op)->side##Pitch,                     \
-        rows_apart((op)->side##Height, (op)->side##Y, (op)->side##Z, (op)->Height, (op)->Depth),   \
-        (op)->WidthInBytes)
+#define SIDE_FLAGS(op, end)                                                                        \
+    side_flags((struct side)SIDE(op, end), (op)->WidthInBytes, (op)->Height, (op)->Depth)
 #define SIDES(c, op)                                                                               \
-    (SIDE(op, src) | into_flags(c, (op)->dstMemoryType == CU_MEMORYTYPE_HOST, SIDE(op, dst)))
+    (SIDE_FLAGS(op, src) |                                                                         \
+     into_flags(c, (op)->dstMemoryType == CU_MEMORYTYPE_HOST, SIDE_FLAGS(op, dst)))
 
 static uint32_t box_flags(struct call *c, const struct shim_stream *s, CUDA_MEMCPY3D op)
 {

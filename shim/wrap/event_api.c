@@ -6,7 +6,6 @@
 
 #include "shim/objects/late.h"
 #include "shim/path/drain.h"
-#include "shim/path/external_wait.h"
 #include "shim/path/traced.h"
 #include "shim/wrap/op.h"
 

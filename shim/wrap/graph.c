@@ -14,7 +14,6 @@
 #include "shim/objects/event.h"
 #include "shim/objects/late.h"
 #include "shim/path/drain.h"
-#include "shim/path/external_wait.h"
 #include "shim/wrap/op.h"
 
 /* ---- nodes with events --------------------------------------------------------------------- */
@@ -56,7 +55,7 @@ static void exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
         context_pop(scope);
     }
     if (ctx && !MUTANT(graph_waits_unordered)) {
-        bool waits = graph_nodes_may_wait(graph);
+        bool waits = graph_nodes_may_wait(graph, 0);
         struct exec *e = waits ? exec_of(*handle) : exec_find(*handle);
         if (e)
             e->waits = waits;

@@ -3,7 +3,6 @@
  * a trampoline marks that thread meanwhile, so that a CUDA call from there gets the driver's own
  * answer and never waits for a vHQ that may be waiting for this very function.
  */
-#include "shim/path/external_wait.h"
 #include "shim/handles/table.h"
 #include "shim/wrap/op.h"
 

@@ -8,7 +8,6 @@
 
 #include "shim/pace/gates.h"
 #include "shim/wrap/op.h"
-#include "shim/path/external_wait.h"
 
 /* ---- what is the driver sure to accept? ------------------------------------------------------ */
 

@@ -15,6 +15,7 @@
 
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
+#include "shim/path/external_wait.h"
 #include "shim/objects/memory.h"
 
 /* For `est`: the estimate of a copy. The copy's bytes are noted too, for other uses. */
@@ -41,29 +42,22 @@
     cut_ return call_on(&c, s);
 
 /* The arguments of a call, and a function that replays it by `call_`. */
-#define OP_RUN(sym, call_, ...)                                                                    \
-    OP_ARGS(sym, __VA_ARGS__)                                                                      \
-    static int sym##_run(void *payload)                                                            \
-    {                                                                                              \
-        struct sym##_args *a = payload;                                                            \
-        return (int)call_;                                                                         \
-    }
+#define OP_RUN(sym, call_, ...) OP_RUN_WATCHED(sym, false, call_, __VA_ARGS__)
 /* The same for a call that waits for the outside if `waits_` says so (external_wait.h). */
 #define OP_RUN_WATCHED(sym, waits_, call_, ...)                                                    \
-    OP_ARGS(sym, __VA_ARGS__)                                                                      \
+    struct sym##_args {                                                                            \
+        CUstream stream;                                                                           \
+        EACH(OP_FIELD, __VA_ARGS__)                                                                \
+    };                                                                                             \
     static int sym##_run(void *payload)                                                            \
     {                                                                                              \
         struct sym##_args *a = payload;                                                            \
         struct watch *watched = (waits_) ? external_wait_begin(a->stream) : NULL;                  \
         CUresult r = call_;                                                                        \
-        external_wait_end(watched);                                                                \
+        if (watched)                                                                               \
+            external_wait_end(watched);                                                            \
         return (int)r;                                                                             \
     }
-#define OP_ARGS(sym, ...)                                                                          \
-    struct sym##_args {                                                                            \
-        CUstream stream;                                                                           \
-        EACH(OP_FIELD, __VA_ARGS__)                                                                \
-    };
 
 /* A call has freed memory: what is known of addresses may be wrong from now on. */
 static inline CUresult op_freed(CUresult r)

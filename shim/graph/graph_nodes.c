@@ -30,8 +30,6 @@ static bool device_updatable(CUgraphNode node)
     return updatable != 0;
 }
 
-/* ---- other devices --------------------------------------------------------------------------- */
-
 static void other_device_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t est_ns)
 {
     uint32_t i = 0;
@@ -95,8 +93,6 @@ static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shi
     if (home)
         other_device_add(n, home, 0);
 }
-
-/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* Free `*handles`, also after an error. Returns 0 or -errno. */
 static int graph_handles(CUgraph graph, int depth, CUgraphNode **handles, size_t *count)

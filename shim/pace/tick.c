@@ -89,10 +89,10 @@ static bool departed_stuck(const struct departed *d)
     return d->ticks >= stuck_ticks();
 }
 
-static void departed_close_all(const struct shim_context *ctx, struct departed **all, bool alive)
+static void departed_close_all(const struct shim_context *ctx, struct departed *all, bool alive)
 {
     struct departed *d, *next;
-    LL_FOREACH_SAFE(*all, d, next)
+    LL_FOREACH_SAFE(all, d, next)
     {
         if (!departed_stuck(d))
             client_work_end(ctx->gpu->index, d->level);
@@ -100,7 +100,6 @@ static void departed_close_all(const struct shim_context *ctx, struct departed *
             REAL(cuEventDestroy_v2)(d->end);
         free(d);
     }
-    *all = NULL;
 }
 
 /* Needs the context current. Counts those that are stuck, and so hold no process any more. No other
@@ -126,12 +125,13 @@ static void departed_poll(struct shim_context *ctx, bool tick)
         stuck += departed_stuck(d);
     }
     pthread_mutex_unlock(&ctx->lock);
-    departed_close_all(ctx, &ended, true);
+    departed_close_all(ctx, ended, true);
 }
 
 static void departed_end(struct shim_context *ctx, bool alive)
 {
-    departed_close_all(ctx, &ctx->departed, alive);
+    departed_close_all(ctx, ctx->departed, alive);
+    ctx->departed = NULL;
 }
 CONTEXT_END(CONTEXT_ENDED, departed_end)
 

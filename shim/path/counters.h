@@ -6,8 +6,6 @@
 
 #include "shim/objects/context.h"
 
-struct shim_stream;
-
 /* Adds what happened in `ctx` since the last time to the counters of its device. */
 void counters_publish(struct shim_context *ctx);
 /* How many calls of a stream are not known complete, if no marker counts them; else 0. A stream

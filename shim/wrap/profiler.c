@@ -58,21 +58,6 @@ static void wanted_settle(struct wanted *w)
         atomic_fetch_and(&inline_reasons, ~(uint32_t)INLINE_PROFILER);
 }
 
-static void wanted_ask(const struct wanted *like)
-{
-    struct wanted *w = wanted_find(like);
-
-    if (!w && count < WANTED) {
-        w = &wanted[count++];
-        *w = *like;
-    }
-    too_many |= !w;
-    if (w) {
-        w->asked++;
-        wanted_settle(w);
-    }
-}
-
 static void wanted_end(const struct wanted *like, bool all)
 {
     for (struct wanted *w = wanted + count; w-- > wanted;)
@@ -105,7 +90,14 @@ static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, u
     w.copy = profiler_base(found);
     if (begins) {
         pthread_mutex_lock(&lock);
-        wanted_ask(&w);
+        struct wanted *known = wanted_find(&w);
+        if (!known && count < WANTED)
+            *(known = &wanted[count++]) = w;
+        too_many |= !known;
+        if (known) {
+            known->asked++;
+            wanted_settle(known);
+        }
         pthread_mutex_unlock(&lock);
         /* What the program launched before goes to the driver before the records begin. */
         if (!thread_bypasses())

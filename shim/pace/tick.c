@@ -382,17 +382,14 @@ static int look_state; /* what client_open returned */
 static void look_begin(void)
 {
     const struct config *cfg = config_get();
+    const char *wrong = NULL;
     /* Before the library starts its first thread. */
     if (cfg->cpus[0] && thread_set_cpus(cfg->cpus) != 0)
-        log_line(LOG_WARN,
-                 "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using those "
-                 "of the process",
-                 cfg->cpus);
+        wrong = " is not a list of processors such as 0-3,8";
     else if (cfg->cpus[0] && !thread_cpus_usable())
-        log_line(LOG_WARN,
-                 "CUTIN_CPUS=%.64s: this process may use none of these processors; using "
-                 "those of the process",
-                 cfg->cpus);
+        wrong = ": this process may use none of these processors";
+    if (wrong)
+        log_line(LOG_WARN, "CUTIN_CPUS=%.64s%s; using those of the process", cfg->cpus, wrong);
     bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
     struct client_config client = {.level = cfg->level,
                                    .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,

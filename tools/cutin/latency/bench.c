@@ -143,15 +143,14 @@ static int be_start(struct bench *b, struct worker *be)
 
 static int be_stop(struct bench *b, struct worker *be, struct bench_work *work)
 {
-    struct worker_reply reply;
     int rc;
 
     atomic_store_explicit(&be->shared->stop, 1, memory_order_relaxed);
-    rc = worker_reply(be, &reply, PATIENCE_MS + (uint32_t)(launch_us(&b->plan) / 10), NULL);
+    rc = worker_reply(be, PATIENCE_MS + (uint32_t)(launch_us(&b->plan) / 10), NULL);
     if (rc != 0)
         return fail_worker(b, be, rc);
-    work->kernels += reply.kernels;
-    work->elapsed_ns += reply.elapsed_ns;
+    work->kernels += be->shared->kernels;
+    work->elapsed_ns += be->shared->elapsed_ns;
     return 0;
 }
 
@@ -184,7 +183,6 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
     uint64_t timeout_ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
     uint32_t from = atomic_load_explicit(&rt->shared->samples, memory_order_acquire), to = from;
     double start_s = now_s();
-    struct worker_reply reply;
     int rc;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -196,13 +194,13 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
         do {
             to = atomic_load_explicit(&rt->shared->samples, memory_order_relaxed);
             show(b, samples_s(p, to - from), bench_mode_names[mode]);
-            rc = worker_reply(rt, &reply, POLL_MS, &progress_cancel);
+            rc = worker_reply(rt, POLL_MS, &progress_cancel);
         } while (rc == -ETIMEDOUT && (now_s() - start_s) * 1000 < (double)timeout_ms);
         b->done_s += samples_s(p, count);
     }
     if (rc == -ECANCELED) {
         atomic_store_explicit(&rt->shared->stop, 1, memory_order_relaxed);
-        rc = worker_reply(rt, &reply, PATIENCE_MS, NULL);
+        rc = worker_reply(rt, PATIENCE_MS, NULL);
     }
     to = atomic_load_explicit(&rt->shared->samples, memory_order_acquire);
     memcpy(result->sample + result->n, rt->shared->sample + from,
@@ -367,7 +365,6 @@ _Noreturn static void child_exec(const struct bench *b, const struct worker *w, 
  * own, out of reach of the terminal's Ctrl-C, and dies with this process. */
 static int start(struct bench *b, struct worker *w, int mode)
 {
-    struct worker_reply reply;
     int pair[2], rc;
 
     if ((workers_mode(mode) == BENCH_CUTIN || b->plan.distance_us[0]) && strcmp(w->role, "be") == 0)
@@ -381,7 +378,7 @@ static int start(struct bench *b, struct worker *w, int mode)
     close(pair[1]);
     w->socket = pair[0];
     if (rc == 0)
-        rc = worker_reply(w, &reply, START_MS, &progress_cancel);
+        rc = worker_reply(w, START_MS, &progress_cancel);
     if (rc == 0 || rc == -ECANCELED)
         return rc;
     fail(b, rc, "the %s worker did not start: %s", w->role, worker_error(w, rc));
@@ -430,7 +427,6 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
 static int rounds_run(struct bench *b)
 {
     uint32_t rounds = rounds_of(&b->plan);
-    struct worker_reply reply;
     int rc = 0;
 
     b->order_seed = b->plan.seed + 1;
@@ -444,10 +440,11 @@ static int rounds_run(struct bench *b)
             continue;
         rc = worker_ask(be, WORKER_RESULT, 0);
         if (rc == 0)
-            rc = worker_reply(be, &reply, PATIENCE_MS, NULL);
+            rc = worker_reply(be, PATIENCE_MS, NULL);
         if (rc != 0)
             return fail_worker(b, be, rc);
-        b->identical &= reply.checksum == worker_expected_sum(reply.kernels, b->plan.be_graph);
+        b->identical &=
+            be->shared->checksum == worker_expected_sum(be->shared->kernels, b->plan.be_graph);
         b->checked = true;
     }
     return rc == -ECANCELED ? 0 : rc;
@@ -527,7 +524,6 @@ static int prepare_environment(struct bench *b)
 static int start_workers(struct bench *b)
 {
     struct worker *rt = &b->rt[BENCH_NATIVE];
-    struct worker_reply reply;
     int rc = 0;
 
     if (wanted(b, BENCH_ALONE) || wanted(b, BENCH_NATIVE) || b->plan.floor_ms)
@@ -539,7 +535,7 @@ static int start_workers(struct bench *b)
         return rc;
     rc = worker_ask(rt, WORKER_FLOOR, b->plan.floor_ms);
     if (rc == 0)
-        rc = worker_reply(rt, &reply, PATIENCE_MS + 2 * b->plan.floor_ms, &progress_cancel);
+        rc = worker_reply(rt, PATIENCE_MS + 2 * b->plan.floor_ms, &progress_cancel);
     return rc == 0 ? 0 : fail_worker(b, rt, rc);
 }
 

@@ -205,7 +205,7 @@ static int graph_warm_up(struct gpu *g)
 
 /* Queues enough to keep any GPU busy, and at most about 20 ms of it if kernels are that short.
  * Counts what was done before the stop: the rest of the queue runs without real time. */
-static int best_effort(struct gpu *g, struct worker_reply *reply)
+static int best_effort(struct gpu *g)
 {
     uint32_t batches = g->exec ? GRAPHS : shared->be_batch ? 1 : BATCHES;
     uint32_t batch = BATCH_US / shared->be_kernel_us;
@@ -218,8 +218,8 @@ static int best_effort(struct gpu *g, struct worker_reply *reply)
     for (uint32_t i = 0; !atomic_load_explicit(&shared->stop, memory_order_relaxed); i++) {
         TRY(cuEventSynchronize, g->done[i % batches]);
         if (i >= batches) {
-            reply->kernels = launched[i % batches];
-            reply->elapsed_ns = clock_ns() - start_ns;
+            shared->kernels = launched[i % batches];
+            shared->elapsed_ns = clock_ns() - start_ns;
         }
         for (uint32_t k = 0; k < batch; k++)
             if ((rc = launch_next(g)) != 0)
@@ -264,17 +264,17 @@ static int launch_and_wait(struct gpu *g, struct worker_sample *s)
 }
 
 /* Leaves no request out: one that came while another was served is served next. */
-static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
+static int real_time(struct gpu *g, uint32_t count)
 {
     uint32_t have = atomic_load_explicit(&shared->samples, memory_order_relaxed);
     struct worker_sample ignored;
-    uint64_t start_ns, last_ns;
+    uint64_t last_ns;
     int rc;
 
     for (uint32_t i = 0; i < shared->warm_up; i++)
         if ((rc = launch_and_wait(g, &ignored)) != 0)
             return rc;
-    start_ns = last_ns = clock_ns();
+    last_ns = clock_ns();
     for (uint32_t i = 0; i < count && have < shared->capacity; i++) {
         struct worker_sample *s = &shared->sample[have];
         s->arrival_ns = last_ns + s->gap_ns;
@@ -285,11 +285,9 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
         last_ns = shared->closed ? s->end_ns : s->arrival_ns;
         /* Pairs with the parent's acquire: a sample that is counted has been written. */
         atomic_store_explicit(&shared->samples, ++have, memory_order_release);
-        reply->kernels += shared->rt_kernels;
         if (shared->break_ns && s->end_ns - s->arrival_ns > shared->break_ns)
             break;
     }
-    reply->elapsed_ns = clock_ns() - start_ns;
     return 0;
 }
 
@@ -309,7 +307,7 @@ static int warm_up(struct gpu *g, bool rt)
     return rc;
 }
 
-static int answer(struct gpu *g, const struct worker_request *request, struct worker_reply *reply)
+static int answer(struct gpu *g, const struct worker_request *request)
 {
     uint32_t words[WORKER_WORDS], *launches = &shared->floor_launches;
     struct worker_sample s;
@@ -317,7 +315,7 @@ static int answer(struct gpu *g, const struct worker_request *request, struct wo
 
     switch (request->op) {
     case WORKER_RUN:
-        return best_effort(g, reply);
+        return best_effort(g);
     case WORKER_FLOOR: /* best effort does not run on the GPU yet */
         floor_spin(&shared->floor, request->count * NS_PER_MS);
         for (*launches = 0; *launches < request->count && *launches < FLOOR_LAUNCHES &&
@@ -328,12 +326,12 @@ static int answer(struct gpu *g, const struct worker_request *request, struct wo
         }
         return 0;
     case WORKER_SAMPLE:
-        return real_time(g, request->count, reply);
+        return real_time(g, request->count);
     case WORKER_RESULT:
         TRY(cuMemcpyDtoHAsync, words, g->words, sizeof(words), g->stream);
         TRY(cuStreamSynchronize, g->stream);
-        reply->checksum = checksum(words);
-        reply->kernels = g->updates;
+        shared->checksum = checksum(words);
+        shared->kernels = g->updates;
         return 0;
     default:
         snprintf(shared->why, sizeof(shared->why), "unknown request %u", request->op);
@@ -342,23 +340,21 @@ static int answer(struct gpu *g, const struct worker_request *request, struct wo
 }
 
 /* The first reply says that the worker is ready, or by `error` why not. */
-static int serve(struct gpu *g, int error)
+static int serve(struct gpu *g, int32_t error)
 {
     struct worker_request request;
-    struct worker_reply reply = {.error = error};
     ssize_t n;
 
     do {
-        if (send(WORKER_SOCKET_FD, &reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply) ||
-            reply.error)
-            return reply.error;
+        if (send(WORKER_SOCKET_FD, &error, sizeof(error), MSG_NOSIGNAL) != sizeof(error) || error)
+            return error;
         do
             n = recv(WORKER_SOCKET_FD, &request, sizeof(request), 0);
         while (n < 0 && errno == EINTR);
         if (n != sizeof(request))
             return 0; /* the parent is done */
-        reply = (struct worker_reply){0};
-        reply.error = answer(g, &request, &reply);
+        shared->kernels = shared->elapsed_ns = 0;
+        error = answer(g, &request);
     } while (true);
 }
 
@@ -453,10 +449,10 @@ int worker_ask(struct worker *w, enum worker_op op, uint32_t count)
     return send(w->socket, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) ? 0 : -EPIPE;
 }
 
-int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_ms,
-                 const volatile sig_atomic_t *cancel)
+int worker_reply(struct worker *w, uint32_t timeout_ms, const volatile sig_atomic_t *cancel)
 {
     struct pollfd pfd = {.fd = w->socket, .events = POLLIN};
+    int32_t error;
 
     for (uint32_t waited = 0; poll(&pfd, 1, SLICE_MS) <= 0; waited += SLICE_MS) {
         if (cancel && *cancel)
@@ -464,8 +460,7 @@ int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_
         if (waited >= timeout_ms)
             return -ETIMEDOUT;
     }
-    return recv(w->socket, reply, sizeof(*reply), MSG_DONTWAIT) == sizeof(*reply) ? reply->error
-                                                                                  : -EPIPE;
+    return recv(w->socket, &error, sizeof(error), MSG_DONTWAIT) == sizeof(error) ? error : -EPIPE;
 }
 
 bool worker_gone(const struct worker *w)

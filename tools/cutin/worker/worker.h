@@ -57,20 +57,16 @@ enum { WORKER_SHARED_FD = 3, WORKER_SOCKET_FD = 4 };
 enum { WORKER_WORDS = 256 }; /* words that best effort updates with every kernel */
 
 enum worker_op {
-    WORKER_RUN,    /* best effort: launch until `stop`; replies kernels and elapsed_ns */
+    WORKER_RUN,    /* best effort: launch until `stop`; leaves kernels and elapsed_ns */
     WORKER_FLOOR,  /* real time: spin for `count` ms, then launch as often on the idle GPU */
     WORKER_SAMPLE, /* real time: take `count` samples; replies when done or stopped */
-    WORKER_RESULT, /* best effort: replies the checksum and the total of kernels */
+    WORKER_RESULT, /* best effort: leaves the checksum and the total of kernels */
 };
 
+/* The reply is an int32_t: 0, or an error that `why` in the shared memory explains. */
 struct worker_request {
     uint32_t op;
     uint32_t count;
-};
-
-struct worker_reply {
-    int32_t error; /* 0, or `why` in the shared memory says what */
-    uint64_t kernels, elapsed_ns, checksum;
 };
 
 /* One request of real time; times of CLOCK_MONOTONIC. */
@@ -95,7 +91,9 @@ struct worker_shared {
     /* Written by the worker. */
     _Atomic uint32_t samples;  /* so far */
     _Atomic uint64_t launched; /* kernels of the current run */
-    struct claim claim;        /* of the real-time worker */
+    /* Of the request that was replied to last. */
+    uint64_t kernels, elapsed_ns, checksum;
+    struct claim claim; /* of the real-time worker */
     struct floor_spin floor;
     uint64_t floor_launch_ns[FLOOR_LAUNCHES];
     uint32_t floor_launches;
@@ -137,8 +135,7 @@ _Noreturn void worker_exec(const struct variable *rows, const char *library, con
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity);
 int worker_ask(struct worker *w, enum worker_op op, uint32_t count);
 /* Waits for a reply. -EPIPE: the worker is gone; -ETIMEDOUT; -ECANCELED: *cancel is set. */
-int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_ms,
-                 const volatile sig_atomic_t *cancel);
+int worker_reply(struct worker *w, uint32_t timeout_ms, const volatile sig_atomic_t *cancel);
 /* Whether it has ended: nothing more will be read from it. */
 bool worker_gone(const struct worker *w);
 /* Explains an error of the functions above, in the worker's own words if it left some. */

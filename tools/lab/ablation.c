@@ -15,11 +15,8 @@
 #include <string.h>
 
 /* A closed loop, because in some variants real time waits for longer than a gap. */
-static struct bench_plan given = {.arrivals = {.kind = ARRIVALS_CLOSED},
-                                  .samples = 300,
-                                  .solo_ms = 1500,
-                                  .method = BENCH_TRACE_UNASKED,
-                                  .seed = 1};
+static struct bench_plan given = {
+    .arrivals = {.kind = ARRIVALS_CLOSED}, .samples = 300, .solo_ms = 1500, .seed = 1};
 
 static const struct option_row options[] = {
     BENCH_OPTION_ROWS(given, "closed"),

@@ -334,7 +334,7 @@ _Noreturn static void child_exec(const struct bench *b, const struct worker *w, 
     const struct bench_plan *p = &b->plan;
     bool under = workers_mode(mode) == BENCH_CUTIN, traced = under && bench_traced(b);
     bool be = under && strcmp(w->role, "be") == 0;
-    bool timed = p->stages && p->method == BENCH_TRACE_EVENTS;
+    bool timed = p->stages && p->events;
     const char *library = under || p->distance_us[0] ? b->paths.library : NULL;
     /* Room for the records of a block. A timed trace keeps only the first records, so it needs room
      * for all blocks. */
@@ -577,7 +577,7 @@ void bench_free(struct bench *b)
         free(b->mode[m].sample);
     }
     free(b->gap_ns);
-    free(b->stages.sample);
+    free(b->stages.ns);
     stage_sources_free(&b->stages.sources);
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         worker_free(&b->be[side]);

@@ -73,15 +73,8 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
 
 /* ---- the measurement ----------------------------------------------------------------------- */
 
-/* Where the device's times come from. Auto: from its log if there is one. */
-enum bench_trace_method {
-    BENCH_TRACE_LOG,
-    BENCH_TRACE_EVENTS,
-    BENCH_TRACE_AUTO,
-    BENCH_TRACE_UNASKED /* as auto, if there is a reason to trace */
-};
-extern const char *const bench_trace_words[];   /* the first three, as options; NULL-terminated */
-extern const char *const bench_trace_methods[]; /* the first two, for people */
+/* Where the device's times may come from, as options. NULL-terminated. */
+extern const char *const bench_trace_words[];
 
 struct bench_plan {
     uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms, floor_ms;
@@ -99,8 +92,9 @@ struct bench_plan {
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json;
-    bool stages; /* split cut-ins under cutin into stages, by traces */
-    enum bench_trace_method method;
+    bool stages;           /* split cut-ins under cutin into stages, by traces */
+    const char *method;    /* of bench_trace_words; NULL: not given, so as "auto" */
+    bool events;           /* the device's times come from timing events, not from its log */
     char distance_us[16];  /* "": the GPU's own distance */
     const char *latencies; /* a file, or NULL */
     const char *break_trace;
@@ -138,7 +132,8 @@ struct bench_engagement {
 
 /* Of all requests under cutin. Each stage counts the requests of which it is known. */
 struct bench_stages {
-    struct stage_sample *sample;
+    uint64_t *ns; /* room for all samples in each stage */
+    uint32_t known[STAGE_COUNT];
     uint32_t cut_ins, paused; /* of these: a best-effort kernel was paused meanwhile */
     struct figures figures[STAGE_COUNT];
     struct stage_sources sources;
@@ -214,9 +209,8 @@ void bench_free(struct bench *b);
 uint64_t bench_since_1970_ns(uint64_t monotonic_ns);
 /* Makes figures and estimates of the samples. */
 void bench_describe(struct bench *b);
-/* Writes a line for every request: its mode, its arrival in nanoseconds since 1970, and its latency
- * in nanoseconds. Returns 0 or -errno. */
-int bench_latencies_write(const struct bench *b, const char *path);
+/* A request's latency counts from its planned arrival. In a closed loop that is its launch. */
+uint64_t bench_latency_ns(const struct bench *b, const struct worker_sample *s);
 static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;
@@ -241,13 +235,7 @@ static inline bool bench_traced(const struct bench *b)
 int bench_stages_open(struct bench *b);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 
-/* bench_print.c: table and histogram on stdout. */
-void bench_print(const struct bench *b);
-/* All figures as one object. NULL: no memory. */
-json_t *bench_json(const struct bench *b);
-json_t *bench_config_json(const struct bench *b); /* its member `config` */
-
-/* ---- bench_options.c ------------------------------------------------------------------------- */
+/* ---- bench_command.c ------------------------------------------------------------------------- */
 
 /* Options of every command that runs benches: the first rows of its table. They set the bench_plan
  * `p`. `default_arrivals`: the arrivals if none are given. */
@@ -316,13 +304,10 @@ json_t *bench_config_json(const struct bench *b); /* its member `config` */
             TAKE_TEXT((p).latencies)                                                               \
     }
 /* The plan of such a command before its options are read. */
-#define BENCH_ONE_PLAN                                                                             \
-    {.break_trace = "break.json",                                                                  \
-     .solo_ms = 1500,                                                                              \
-     .floor_ms = 300,                                                                              \
-     .method = BENCH_TRACE_UNASKED,                                                                \
-     .seed = 1}
+#define BENCH_ONE_PLAN {.break_trace = "break.json", .solo_ms = 1500, .floor_ms = 300, .seed = 1}
 
+/* What was measured and where, as the member `config` of the figures. NULL: no memory. */
+json_t *bench_config_json(const struct bench *b);
 void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan);
 /* Fills in what was not given and follows from the rest. */
 void bench_options_fill(struct bench_plan *p);

@@ -3,10 +3,7 @@
  */
 #include "bench.h"
 #include "tools/cutin/nap.h"
-#include "common/atomic_file.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +11,9 @@
 
 const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", NULL};
 
-/* A request's latency counts from its planned arrival. In a closed loop that is its launch. */
-static uint64_t latency_ns(const struct worker_sample *s, bool open)
+uint64_t bench_latency_ns(const struct bench *b, const struct worker_sample *s)
 {
-    return s->end_ns - (open ? s->arrival_ns : s->start_ns);
+    return s->end_ns - (arrivals_is_open(&b->plan.arrivals) ? s->arrival_ns : s->start_ns);
 }
 
 uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
@@ -28,20 +24,6 @@ uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - clock_ns() + monotonic_ns;
 }
 
-int bench_latencies_write(const struct bench *b, const char *path)
-{
-    uint64_t from_ns = bench_since_1970_ns(0);
-    struct atomic_file whole;
-    FILE *out = atomic_file_open(&whole, path);
-
-    for (int m = 0; m < BENCH_MODES && out; m++)
-        for (const struct worker_sample *s = b->mode[m].sample;
-             s < b->mode[m].sample + b->mode[m].n; s++)
-            fprintf(out, "%s %" PRIu64 " %" PRIu64 "\n", bench_mode_names[m],
-                    from_ns + s->arrival_ns, latency_ns(s, arrivals_is_open(&b->plan.arrivals)));
-    return out ? atomic_file_close(&whole, 0) : -errno;
-}
-
 /* ---- estimates ------------------------------------------------------------------------------ */
 
 typedef double drawn[BENCH_ESTIMATES][BOOTSTRAP_RESAMPLES];
@@ -49,15 +31,15 @@ typedef double drawn[BENCH_ESTIMATES][BOOTSTRAP_RESAMPLES];
 /* Also draws from the samples for estimates. False: no memory for that. */
 static bool describe_mode(struct bench *b, int mode, drawn *out)
 {
-    bool open = arrivals_is_open(&b->plan.arrivals), known;
     const struct figures *alone = &b->mode[BENCH_ALONE].figures;
     struct bench_result *r = &b->mode[mode];
     struct bootstrap_set set = {r->latency_ns, r->n, r->block_end, r->blocks};
     double percent[BENCH_ESTIMATES] = {50, 99, b->plan.percentile}, bound_us = b->plan.bound_us;
     uint64_t most_ns = 0;
+    bool known;
 
     for (uint32_t i = 0; i < r->n; i++) {
-        r->latency_ns[i] = latency_ns(&r->sample[i], open);
+        r->latency_ns[i] = bench_latency_ns(b, &r->sample[i]);
         r->late += bound_us > 0 && (double)r->latency_ns[i] > bound_us * 1000;
         if (r->latency_ns[i] >= most_ns) {
             most_ns = r->latency_ns[i];
@@ -132,7 +114,6 @@ void bench_describe(struct bench *b)
     const struct worker_shared *cutin = b->rt[BENCH_CUTIN].shared;
     struct bench_engagement *e = &b->engagement;
     drawn *all = calloc(BENCH_MODES, sizeof(*all));
-    uint64_t *ns = calloc(b->stages.cut_ins + 1, sizeof(*ns));
     bool known = true;
 
     b->floor.spin = &native->floor;
@@ -160,15 +141,9 @@ void bench_describe(struct bench *b)
         if (bench_has(b, m))
             estimate(b, m, all);
     free(all);
-    for (int i = 0; i < STAGE_COUNT && ns; i++) {
-        size_t n = 0;
-
-        for (uint32_t k = 0; k < b->stages.cut_ins; k++)
-            if (b->stages.sample[k].ns[i] != STAGE_NONE)
-                ns[n++] = b->stages.sample[k].ns[i];
-        figures_make(&b->stages.figures[i], ns, n);
-    }
-    free(ns);
+    for (uint32_t i = 0; i < STAGE_COUNT && b->stages.ns; i++)
+        figures_make(&b->stages.figures[i], b->stages.ns + (size_t)i * b->plan.samples,
+                     b->stages.known[i]);
     e->gate_us = e->gates ? (double)e->gpu_ns / 1e3 / (double)e->gates : 0;
     e->engaged = e->cut_ins > 0 && (e->holds > 0 || e->gates > 0);
 }

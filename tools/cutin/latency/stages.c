@@ -113,11 +113,6 @@ enum {
     BEFORE_NS = 50000000
 }; /* takes in what was submitted and began before a block's first request */
 
-const char *const bench_trace_methods[] = {
-    [BENCH_TRACE_LOG] = "the simulated device's log",
-    [BENCH_TRACE_EVENTS] = "timing events behind every kernel, less its duration",
-};
-
 int bench_stages_open(struct bench *b)
 {
     struct bench_trace *t = &b->trace;
@@ -125,8 +120,8 @@ int bench_stages_open(struct bench *b)
 
     snprintf(t->pattern, sizeof(t->pattern), "%s/%%p.trace", t->scratch.folder);
     snprintf(t->log, sizeof(t->log), "%s/device.log", t->scratch.folder);
-    b->stages.sample = calloc(b->plan.samples, sizeof(*b->stages.sample));
-    return rc == 0 && !b->stages.sample ? -ENOMEM : rc;
+    b->stages.ns = calloc(STAGE_COUNT, sizeof(*b->stages.ns) * b->plan.samples);
+    return rc == 0 && !b->stages.ns ? -ENOMEM : rc;
 }
 
 /* Reads what a process did from `from_ns` on. */
@@ -155,7 +150,7 @@ static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
                                  r.ns);
         if (!rt && r.kind == TRACE_SUBMITTED)
             rc = trace_spans_add(&of[SOURCE_SUBMIT], r.ns, r.ns);
-        if (r.kind != TRACE_SAMPLE || b->plan.method != BENCH_TRACE_EVENTS ||
+        if (r.kind != TRACE_SAMPLE || !b->plan.events ||
             !trace_clocks_convert(&clocks, &r, &start_ns, &took_ns))
             continue;
         /* A timing event before a kernel shows when its stream had come to it; one behind it shows
@@ -200,6 +195,7 @@ static int read_log(struct bench *b)
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n)
 {
     struct bench_stages *s = &b->stages;
+    struct stage_sample one;
     int rc;
 
     if (n == 0)
@@ -209,14 +205,18 @@ int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint3
     rc = read_trace(b, true, sample->start_ns - BEFORE_NS);
     if (rc == 0)
         rc = read_trace(b, false, sample->start_ns - BEFORE_NS);
-    if (rc == 0 && b->plan.method == BENCH_TRACE_LOG && (rc = read_log(b)) != 0)
+    if (rc == 0 && !b->plan.events && (rc = read_log(b)) != 0)
         snprintf(b->why, sizeof(b->why), "%s: %s", b->trace.log, strerror(-rc));
     if (rc != 0)
         return rc;
     stage_sources_sort(&s->sources);
     for (uint32_t i = 0; i < n; i++) {
-        stages_of(&s->sources, &sample[i], &s->sample[s->cut_ins]);
-        s->paused += s->sample[s->cut_ins++].paused;
+        stages_of(&s->sources, &sample[i], &one);
+        s->cut_ins++;
+        s->paused += one.paused;
+        for (uint32_t k = 0; k < STAGE_COUNT; k++)
+            if (one.ns[k] != STAGE_NONE)
+                s->ns[k * b->plan.samples + s->known[k]++] = one.ns[k];
     }
     return 0;
 }

@@ -1,12 +1,18 @@
 /*
- * bench_print.c - the figures of `cutin latency` for people, and as one JSON object.
+ * bench_command.c - a command that runs a bench: its options, and the figures for people and as one
+ * JSON object.
  */
 #include "bench.h"
+#include "tools/cutin/progress.h"
 #include "tools/cutin/result.h"
+#include "common/atomic_file.h"
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- for people ------------------------------------------------------------------------------ */
 
 /* How it was measured: the machine's noise, the arrivals, and what was asked for in addition. */
 static void print_conditions(const struct bench *b)
@@ -107,6 +113,12 @@ static void print_verdict(const struct bench *b)
     putchar('\n');
 }
 
+static const char *stage_method(const struct bench *b)
+{
+    return b->plan.events ? "timing events behind every kernel, less its duration"
+                          : "the simulated device's log";
+}
+
 static void print_table(const struct bench *b)
 {
     char when[RESULT_TIME];
@@ -167,7 +179,7 @@ static void print_table(const struct bench *b)
         printf("best-effort result: %s\n", b->identical ? "identical" : "DIFFERENT");
 }
 
-void bench_print(const struct bench *b)
+static void print(const struct bench *b)
 {
     struct histogram_column columns[BENCH_MODES];
     size_t n = 0;
@@ -177,8 +189,7 @@ void bench_print(const struct bench *b)
         const struct bench_stages *s = &b->stages;
 
         printf("\nstages of %u cut-ins, us; device times by %s\n%-52s %9s %9s %9s %9s %8s\n",
-               s->cut_ins, bench_trace_methods[b->plan.method], "", "p50", "p90", "p99", "max",
-               "known");
+               s->cut_ins, stage_method(b), "", "p50", "p90", "p99", "max", "known");
         for (int i = 0; i < STAGE_COUNT; i++) {
             const struct figures *f = &s->figures[i];
             printf("%-52s %9.1f %9.1f", stage_rows[i].is, f->p50_us, f->p90_us);
@@ -328,7 +339,7 @@ static void put_modes(const struct bench *b, json_t *root)
     put(root, "be", be);
 }
 
-json_t *bench_json(const struct bench *b)
+static json_t *whole_json(const struct bench *b)
 {
     const struct floor_spin *f = b->floor.spin;
     const struct bench_engagement *e = &b->engagement;
@@ -359,9 +370,8 @@ json_t *bench_json(const struct bench *b)
     }
     if (b->plan.stages)
         put(root, "stages",
-            json_pack("{s:s, s:i, s:i, s:O}", "method", bench_trace_methods[b->plan.method],
-                      "cut_ins", (int)b->stages.cut_ins, "paused", (int)b->stages.paused, "us",
-                      stages));
+            json_pack("{s:s, s:i, s:i, s:O}", "method", stage_method(b), "cut_ins",
+                      (int)b->stages.cut_ins, "paused", (int)b->stages.paused, "us", stages));
     json_decref(stages);
     if (b->broke.broke)
         put(root, "broke",
@@ -373,4 +383,111 @@ json_t *bench_json(const struct bench *b)
     put(root, "seconds", result_number(b->seconds));
     put(root, "config", bench_config_json(b));
     return root;
+}
+
+/* ---- options and the command ----------------------------------------------------------------- */
+
+const char *const bench_trace_words[] = {"log", "events", "auto", NULL};
+
+void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan)
+{
+    struct bench_plan *p = plan;
+    char why[256];
+
+    if (arrivals_parse(&p->arrivals, optarg, why, sizeof(why)) != 0)
+        fail_usage(cmd, "--arrivals=%s", why);
+    p->arrivals_given = true;
+}
+
+void bench_options_fill(struct bench_plan *p)
+{
+    if (p->rt_kernels == 0)
+        p->rt_kernels = 1;
+    if (p->rt_kernel_us == 0)
+        p->rt_kernel_us = 20;
+    if (p->rate == 0)
+        p->rate = arrivals_is_open(&p->arrivals) ? 200 : 500;
+    p->gap_us = 1e6 / p->rate;
+    p->stages |= p->method != NULL;
+    p->events =
+        p->method && strcmp(p->method, "auto") != 0 ? strcmp(p->method, "events") == 0 : !p->sim;
+}
+
+static void check(const struct subcommand *cmd, struct bench_plan *p)
+{
+    if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
+        fail_usage(cmd, "--mode ungated needs --be-graph");
+    /* Defaults. */
+    if (p->samples == 0)
+        p->samples = 1000;
+    if (p->be_kernel_us == 0)
+        p->be_kernel_us = 200;
+    if (p->modes == 0)
+        p->modes = ((1u << BENCH_MODES) - 1) & ~(p->be_graph ? 0 : 1u << BENCH_UNGATED);
+    bench_options_fill(p);
+    if (p->break_us > 0 && !(p->modes >> BENCH_CUTIN & 1))
+        fail_usage(cmd, "--break needs --mode cutin");
+    if (p->break_us > 0 && p->stages && p->events)
+        fail_usage(cmd,
+                   "--break keeps the newest trace records, --stages events the first: use one");
+    if (p->stages && !(p->modes >> BENCH_CUTIN & 1))
+        fail_usage(cmd, "--stages needs --mode cutin");
+    if (p->samples < figures_least_samples(p->percentile))
+        fail_usage(cmd, "--percentile %g needs at least %zu samples, not %u", p->percentile,
+                   figures_least_samples(p->percentile), p->samples);
+}
+
+/* Writes a line for every request: its mode, its arrival in nanoseconds since 1970, and its latency
+ * in nanoseconds. Returns 0 or -errno. */
+static int write_latencies(const struct bench *b, const char *path)
+{
+    uint64_t from_ns = bench_since_1970_ns(0);
+    struct atomic_file whole;
+    FILE *out = atomic_file_open(&whole, path);
+
+    for (int m = 0; m < BENCH_MODES && out; m++)
+        for (const struct worker_sample *s = b->mode[m].sample;
+             s < b->mode[m].sample + b->mode[m].n; s++)
+            fprintf(out, "%s %" PRIu64 " %" PRIu64 "\n", bench_mode_names[m],
+                    from_ns + s->arrival_ns, bench_latency_ns(b, s));
+    return out ? atomic_file_close(&whole, 0) : -errno;
+}
+
+int bench_command(const struct subcommand *cmd, struct bench *b, int argc, char **argv,
+                  void (*more)(const struct bench *b, json_t *root))
+{
+    const struct bench_plan *p = &b->plan;
+    json_t *root;
+    int rc, wrote;
+
+    check(cmd, &b->plan);
+    if (output_check(cmd, p->latencies) != 0 ||
+        (p->break_us > 0 && output_check(cmd, p->break_trace) != 0))
+        return EXIT_FAILURE;
+    progress_begin();
+    if (bench_run(b) != 0) {
+        say(cmd, "%s", b->why);
+        bench_free(b);
+        return EXIT_FAILURE;
+    }
+    root = whole_json(b);
+    json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
+    if (!p->json)
+        print(b);
+    if (more)
+        more(b, root);
+    rc = result_give(root, p->json);
+    if (p->latencies && (wrote = write_latencies(b, p->latencies)) != 0)
+        rc = say(cmd, "%s: %s", p->latencies, strerror(-wrote));
+    if (b->cancelled && rc == EXIT_SUCCESS)
+        say(cmd, "interrupted; the figures cover what was measured");
+    if (b->checked && !b->identical)
+        rc = EXIT_FAILURE;
+    if (bench_has(b, BENCH_CUTIN) && !b->engagement.engaged && !b->cancelled && !b->broke.broke)
+        rc = say(cmd,
+                 "cutin held nothing (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
+                 " gates): the figures do not show its effect",
+                 b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
+    bench_free(b);
+    return rc;
 }

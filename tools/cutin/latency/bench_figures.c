@@ -148,8 +148,6 @@ void bench_describe(struct bench *b)
     e->engaged = e->cut_ins > 0 && (e->holds > 0 || e->gates > 0);
 }
 
-/* ---- what they tell ------------------------------------------------------------------------- */
-
 double bench_late_limit(uint32_t late, uint32_t n)
 {
     double low = (double)late / n, high = 1;

@@ -73,8 +73,6 @@ static uint64_t cut_wait_ns(const struct cut *c)
     return c->begin_ns > cut_call_ns(c) ? c->begin_ns - cut_call_ns(c) : 0;
 }
 
-/* ---- the process's own trace ---------------------------------------------------------------- */
-
 /* Takes the cut-ins up to `to_ns`, and when kernels began that the trace has timed. */
 static int add_record(struct attach *a, const struct trace_clocks *clocks,
                       const struct trace_record *r)
@@ -110,8 +108,6 @@ static int add_record(struct attach *a, const struct trace_clocks *clocks,
     }
     return 0;
 }
-
-/* ---- the device ----------------------------------------------------------------------------- */
 
 static void add_work(struct attach *a, const struct device_work *w, bool begins)
 {
@@ -153,8 +149,6 @@ static void read_log(struct attach *a, FILE *log)
     free(text);
 }
 
-/* ---- other processes' traces ---------------------------------------------------------------- */
-
 /* Without a log, a cut-in with no known cause is put down to what was submitted last before it. */
 static void read_below(struct attach *a, const struct trace_view *v)
 {
@@ -180,17 +174,6 @@ static void read_below(struct attach *a, const struct trace_view *v)
     }
 }
 
-/* ---- choosing the process ------------------------------------------------------------------- */
-
-static uint64_t cut_ins(const struct message_row *row)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++)
-        n += row->device[i].cut_ins;
-    return n;
-}
-
 /* `who` is a process id or a level. A level means its process that cut in most often. */
 static const struct message_row *find(const struct clients *c, const char *who)
 {
@@ -202,13 +185,11 @@ static const struct message_row *find(const struct clients *c, const char *who)
         bool of_level = strcmp(level_name(r->level), who) == 0;
         if (r->pid == pid && pid > PAGE_LEVELS)
             return r;
-        if (of_level && (!found || cut_ins(r) > cut_ins(found)))
+        if (of_level && (!found || row_sums_make(r).cut_ins > row_sums_make(found).cut_ins))
             found = r;
     }
     return found;
 }
-
-/* ---- the process's files -------------------------------------------------------------------- */
 
 /* Opens the trace that a process writes: one of its threads has the file open. False: it writes
  * none, or belongs to another user. */
@@ -245,8 +226,6 @@ static FILE *open_log(pid_t pid)
     free(entry);
     return log;
 }
-
-/* ---- figures -------------------------------------------------------------------------------- */
 
 /* Sorts by the wait, or by the time of the hold if the begin is not known. */
 static int worse(const void *a, const void *b)
@@ -319,8 +298,6 @@ static int read_files(struct attach *a)
     }
     return rc == 0 ? describe(a) : rc;
 }
-
-/* ---- output --------------------------------------------------------------------------------- */
 
 static const char *wait_method(const struct attach *a)
 {
@@ -415,8 +392,6 @@ static int give(const struct attach *a, int argc, char **argv)
         a->json);
 }
 
-/* ---- running it ----------------------------------------------------------------------------- */
-
 static int observe(struct attach *a)
 {
     const struct message_row *then;
@@ -444,28 +419,9 @@ static int observe(struct attach *a)
     if (rc != 0)
         return say(&subcommand_latency, "%s", daemon_error(a->socket, rc));
     a->row = clients_find(&a->after, then->client);
-    a->n = cut_ins(a->row) - cut_ins(then);
+    a->n = row_sums_make(a->row).cut_ins - row_sums_make(then).cut_ins;
     return a->row ? EXIT_SUCCESS : say(&subcommand_latency, "process %d has ended", (int)then->pid);
 }
-
-static int attach_run(struct attach *a, int argc, char **argv)
-{
-    int rc;
-
-    progress_begin();
-    a->socket = a->socket ? a->socket : daemon_socket();
-    rc = observe(a);
-    if (rc == EXIT_SUCCESS && read_files(a) != 0)
-        rc = say(&subcommand_latency, "no memory for its cut-ins");
-    if (rc == EXIT_SUCCESS)
-        rc = give(a, argc, argv);
-    free(a->cut);
-    clients_free(&a->before);
-    clients_free(&a->after);
-    return rc;
-}
-
-/* ---- the command ---------------------------------------------------------------------------- */
 
 static struct bench bench = {.plan = BENCH_ONE_PLAN};
 static struct attach attach = {.seconds = 5};
@@ -486,13 +442,26 @@ static const struct option_row options[] = {
 
 static int latency(const struct subcommand *cmd, int argc, char **argv)
 {
+    int rc;
+
     options_read(cmd, argc, argv);
     if (worker)
         return worker_main(worker);
     options_no_operands(cmd, argc, argv);
+    if (!attach.who)
+        return bench_command(cmd, &bench, argc, argv, NULL);
+    progress_begin();
     attach.json = bench.plan.json;
-    return attach.who ? attach_run(&attach, argc, argv)
-                      : bench_command(cmd, &bench, argc, argv, NULL);
+    attach.socket = attach.socket ? attach.socket : daemon_socket();
+    rc = observe(&attach);
+    if (rc == EXIT_SUCCESS && read_files(&attach) != 0)
+        rc = say(cmd, "no memory for its cut-ins");
+    if (rc == EXIT_SUCCESS)
+        rc = give(&attach, argc, argv);
+    free(attach.cut);
+    clients_free(&attach.before);
+    clients_free(&attach.after);
+    return rc;
 }
 
 const struct subcommand subcommand_latency = {

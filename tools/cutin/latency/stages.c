@@ -14,8 +14,6 @@ const struct stage_row stage_rows[STAGE_COUNT] = {
 #undef STAGE_ROW
 };
 
-/* ---- sources -------------------------------------------------------------------------------- */
-
 void stage_sources_sort(struct stage_sources *s)
 {
     for (int i = 0; i < SOURCES; i++)
@@ -29,8 +27,6 @@ void stage_sources_free(struct stage_sources *s)
         free(s->of[i].at);
     *s = (struct stage_sources){0};
 }
-
-/* ---- one request ---------------------------------------------------------------------------- */
 
 /* The index of the first span that begins at `ns` or later. */
 static size_t first_from(const struct trace_spans *list, uint64_t ns)

@@ -89,12 +89,11 @@ const struct message_row *clients_find(const struct clients *c, uint64_t id)
     return NULL;
 }
 
-/* All its devices' counters together. */
-static struct message_row_device sum_devices(const struct message_row *row)
+struct message_row_device row_sums_make(const struct message_row *row)
 {
     struct message_row_device sum = {0};
 
-    for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++) {
+    for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++) {
 #define ADD_COUNTER(field, help) sum.field += row->device[i].field;
         PAGE_COUNTERS(ADD_COUNTER)
 #undef ADD_COUNTER
@@ -127,7 +126,7 @@ struct row_figures row_figures_make(const struct message_row *now, const struct 
     static const struct message_row begin;
     const struct message_row *found = clients_find(before, now->client);
     const struct message_row *then = found ? found : &begin;
-    struct message_row_device a = sum_devices(then), b = sum_devices(now);
+    struct message_row_device a = row_sums_make(then), b = row_sums_make(now);
     double s = (double)(now->age_ms - then->age_ms) / 1e3;
     struct row_figures figures = {
         .seconds = s,

@@ -31,6 +31,9 @@ struct row_figures {
     } hold, preemption;
 };
 
+/* The counters of all devices of a process together; NULL: zeros. */
+struct message_row_device row_sums_make(const struct message_row *row);
+
 /* The process with this id; NULL: there is none. */
 const struct message_row *clients_find(const struct clients *c, uint64_t id);
 /* `before`: an earlier reading. If it is NULL, or lacks this process: since the process started. */

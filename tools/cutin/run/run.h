@@ -17,7 +17,7 @@ struct child_plan {
     bool sim;                   /* on the simulated GPU */
     bool daemon;                /* start the daemon if none answers */
     bool device_log;            /* `use_files` also gets a file of the simulated GPU's events */
-    /* Uses the files, which are then removed. Returns 0, or -errno and has said why. */
+    /* Uses the files, which are then removed. 0; or it failed, and has said why. */
     int (*use_files)(void *user, char *const *files, size_t n);
     void *user;
 };

@@ -83,8 +83,6 @@ const char *arrivals_text(const struct arrivals *a, char *out, size_t size)
     return out;
 }
 
-/* ---- a trace -------------------------------------------------------------------------------- */
-
 static int read_gaps(FILE *file, const char *path, uint64_t *gap_ns, uint32_t n, char *why,
                      size_t why_bytes)
 {

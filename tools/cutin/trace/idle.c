@@ -43,8 +43,6 @@ struct walk {
     struct idle *idle;
 };
 
-/* ---- what happened -------------------------------------------------------------------------- */
-
 static void put(struct walk *w, uint64_t ns, size_t process, enum what what, int64_t change)
 {
     if (w->rc != 0 || !change)
@@ -143,8 +141,6 @@ static int compare(const void *a, const void *b)
         return x->ns < y->ns ? -1 : 1;
     return x->order < y->order ? -1 : 1;
 }
-
-/* ---- the walk ------------------------------------------------------------------------------- */
 
 static bool above_active(const struct walk *w, const struct process *p)
 {
@@ -254,8 +250,6 @@ int idle_read(const struct trace_view *views, size_t n, FILE *const *logs, size_
     free(p);
     return w.rc;
 }
-
-/* ---- for people ----------------------------------------------------------------------------- */
 
 static const char *const says[] = {
 #define IDLE_CAUSE(cause, says) says,

@@ -45,8 +45,6 @@ static const struct option_row options[] = {
     {0},
 };
 
-/* ---- merge ---------------------------------------------------------------------------------- */
-
 struct sources {
     struct trace_view *trace;
     size_t traces;
@@ -61,23 +59,20 @@ static int source_open(struct sources *s, const char *path)
     size_t n = f ? fread(magic, 1, sizeof(magic), f) : 0;
     int rc = 0;
 
-    if (!f) {
-        say(&subcommand_trace, "%s: %s", path, strerror(errno));
-        return -errno;
-    }
+    if (!f)
+        return say(&subcommand_trace, "%s: %s", path, strerror(errno));
     if (n == sizeof(magic) && memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0) {
-        rc = trace_view_open(&s->trace[s->traces], path, why, sizeof(why));
-        s->traces += rc == 0;
-        if (rc != 0)
-            say(&subcommand_trace, "%s", why);
+        if (trace_view_open(&s->trace[s->traces], path, why, sizeof(why)) != 0)
+            rc = say(&subcommand_trace, "%s", why);
+        else
+            s->traces++;
     } else if (n == 0 || strncmp(magic, "pid=", 4) == 0) {
         rewind(f);
         s->log[s->logs++] = f;
         return 0;
     } else {
-        rc = -EBADMSG;
-        say(&subcommand_trace, "%s: neither a trace of cutin nor an event log of the simulator",
-            path);
+        rc = say(&subcommand_trace,
+                 "%s: neither a trace of cutin nor an event log of the simulator", path);
     }
     fclose(f);
     return rc;
@@ -91,10 +86,8 @@ static int write_json(const struct sources *s, const char *path)
     uint64_t works = 0, earliest = s->traces ? UINT64_MAX : 0;
     int rc;
 
-    if (!out) {
-        say(&subcommand_trace, "%s: %s", path, strerror(errno));
-        return -errno;
-    }
+    if (!out)
+        return say(&subcommand_trace, "%s: %s", path, strerror(errno));
     for (size_t i = 0; i < s->traces; i++)
         if (s->trace[i].file->header.start_ns < earliest)
             earliest = s->trace[i].file->header.start_ns;
@@ -106,10 +99,8 @@ static int write_json(const struct sources *s, const char *path)
         works += trace_json_add_log(&json, s->log[i]);
     rc = atomic_file_close(&whole, trace_json_end(&json));
     progress_end();
-    if (rc != 0) {
-        say(&subcommand_trace, "cannot write %s: %s", path, strerror(-rc));
-        return rc;
-    }
+    if (rc != 0)
+        return say(&subcommand_trace, "cannot write %s: %s", path, strerror(-rc));
     fprintf(stderr,
             "cutin trace: %s: %zu process%s, %llu events, %llu of them on the simulated GPU; "
             "https://ui.perfetto.dev opens it\n",
@@ -130,11 +121,9 @@ static int merge(void *user, char *const *paths, size_t n)
 
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = source_open(&s, paths[i]);
-    if (rc == 0 && s.traces == 0 && !given.merge) {
-        say(&subcommand_trace,
-            "nothing was traced: none of its processes used the GPU under cutin");
-        rc = -ENODATA;
-    }
+    if (rc == 0 && s.traces == 0 && !given.merge)
+        rc = say(&subcommand_trace,
+                 "nothing was traced: none of its processes used the GPU under cutin");
     if (rc == 0 && given.output)
         rc = write_json(&s, given.output);
     if (rc == 0 && given.report) {
@@ -153,8 +142,6 @@ static int merge(void *user, char *const *paths, size_t n)
     free(idle);
     return rc;
 }
-
-/* ---- the command ---------------------------------------------------------------------------- */
 
 static int trace(const struct subcommand *cmd, int argc, char **argv)
 {
@@ -177,8 +164,7 @@ static int trace(const struct subcommand *cmd, int argc, char **argv)
         return EXIT_FAILURE;
     if (given.merge) {
         progress_begin();
-        return merge(NULL, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS
-                                                                        : EXIT_FAILURE;
+        return merge(NULL, argv + optind, (size_t)(argc - optind)) ? EXIT_FAILURE : EXIT_SUCCESS;
     }
     return child_run(cmd, &plan, argv + optind);
 }

@@ -40,8 +40,6 @@ struct walk {
     json_int_t pid;
 };
 
-/* ---- events --------------------------------------------------------------------------------- */
-
 /* Shows the progress. False: stop here. */
 static bool proceed(const struct trace_json *j, double done, double of)
 {
@@ -133,8 +131,6 @@ static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
     }
     return tid;
 }
-
-/* ---- one process ---------------------------------------------------------------------------- */
 
 static void put_kernel(struct walk *w, const struct trace_record *r)
 {
@@ -263,8 +259,6 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
     free(w.stream);
 }
 
-/* ---- the simulated device ------------------------------------------------------------------- */
-
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 {
     uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0, took_ns, key;
@@ -302,8 +296,6 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
     free(seen);
     return works;
 }
-
-/* ---- the file ------------------------------------------------------------------------------- */
 
 void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns, size_t sources)
 {

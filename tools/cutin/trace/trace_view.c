@@ -150,8 +150,6 @@ enum trace_time trace_times_follow(struct trace_times *t, const struct trace_rec
     return known ? is : TRACE_TIMES;
 }
 
-/* ---- clocks --------------------------------------------------------------------------------- */
-
 void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v)
 {
     struct trace_record r;
@@ -184,8 +182,6 @@ bool trace_clocks_convert(const struct trace_clocks *c, const struct trace_recor
     *duration_ns = end_ns - *start_ns;
     return true;
 }
-
-/* ---- the simulator's event log --------------------------------------------------------------- */
 
 bool device_log_parse(char *text, struct device_work *w)
 {

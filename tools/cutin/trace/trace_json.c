@@ -132,25 +132,6 @@ static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
     return tid;
 }
 
-static void put_kernel(struct walk *w, const struct trace_record *r)
-{
-    const uint32_t *g = r->kernel.grid;
-    const uint16_t *b = r->kernel.block;
-
-    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns,
-              json_pack("{s:i,s:i,s:o,s:o,s:i,s:s*}", "stream", (int)r->stream, "op",
-                        (int)r->kernel.op, "grid", json_sprintf("%u x %u x %u", g[0], g[1], g[2]),
-                        "block", json_sprintf("%u x %u x %u", b[0], b[1], b[2]), "shared",
-                        (int)r->kernel.shared, "waits for",
-                        r->kernel.waits ? "I/O of its own" : NULL));
-}
-
-static void put_mark(struct walk *w, const struct trace_record *r, enum track kind,
-                     const char *name)
-{
-    trace_json_mark(w->j, w->pid, track(w, r->stream, kind), name, r->ns);
-}
-
 /* Writes a time of being held, or active. */
 static void put_time(struct walk *w, uint32_t stream, enum trace_time time, uint64_t from_ns,
                      uint64_t to_ns)
@@ -164,8 +145,13 @@ static void put_time(struct walk *w, uint32_t stream, enum trace_time time, uint
 static void walk_record(struct walk *w, const struct trace_record *r)
 {
     uint64_t start_ns, took_ns, done_ns = r->ns + r->queue.took_ns;
+    const char *category = "call", *mark = NULL;
+    const uint32_t *g = r->kernel.grid;
+    const uint16_t *b = r->kernel.block;
+    enum track marked = TRACK_QUEUE;
     enum trace_time time;
     struct trace_span span;
+    json_t *args = NULL;
 
     if (r->stream >= MOST_STREAMS || !within(w->j, r->ns))
         return;
@@ -173,16 +159,19 @@ static void walk_record(struct walk *w, const struct trace_record *r)
         w->last_ns = r->ns;
     switch ((enum trace_kind)r->kind) {
     case TRACE_KERNEL:
-        put_kernel(w, r);
+        args = json_pack("{s:i,s:i,s:o,s:o,s:i,s:s*}", "stream", (int)r->stream, "op",
+                         (int)r->kernel.op, "grid", json_sprintf("%u x %u x %u", g[0], g[1], g[2]),
+                         "block", json_sprintf("%u x %u x %u", b[0], b[1], b[2]), "shared",
+                         (int)r->kernel.shared, "waits for",
+                         r->kernel.waits ? "I/O of its own" : NULL);
         break;
     case TRACE_COPY:
-        put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->copy.took_ns,
-                  json_pack("{s:i,s:i,s:I}", "stream", (int)r->stream, "op", (int)r->copy.op,
-                            "bytes", (json_int_t)r->copy.bytes));
+        args = json_pack("{s:i,s:i,s:I}", "stream", (int)r->stream, "op", (int)r->copy.op, "bytes",
+                         (json_int_t)r->copy.bytes);
         break;
     case TRACE_SYNC:
-        put_slice(w->j, w->pid, r->tid, record_name(w, r), "wait", r->ns, r->copy.took_ns,
-                  json_object());
+        category = "wait";
+        args = json_object();
         break;
     case TRACE_BUFFERED:
         put_flow(w, r, "s");
@@ -195,16 +184,17 @@ static void walk_record(struct walk *w, const struct trace_record *r)
         put_flow(w, r, "f");
         break;
     case TRACE_DROPPED:
-        put_mark(w, r, TRACK_QUEUE, "dropped");
+        mark = "dropped";
         break;
     case TRACE_LIFTED:
         trace_json_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
         break;
     case TRACE_HELD:
-        put_mark(w, r, TRACK_QUEUE, "hold");
+        mark = "hold";
         break;
     case TRACE_CUT_IN:
-        put_mark(w, r, TRACK_ACTIVE, "cut in");
+        mark = "cut in";
+        marked = TRACK_ACTIVE;
         break;
     case TRACE_SAMPLE:
         if (trace_clocks_convert(&w->clocks, r, &start_ns, &took_ns) && within(w->j, start_ns))
@@ -214,6 +204,10 @@ static void walk_record(struct walk *w, const struct trace_record *r)
     default:
         break;
     }
+    if (args) /* a call, of which each kind has its length at the same place */
+        put_slice(w->j, w->pid, r->tid, record_name(w, r), category, r->ns, r->copy.took_ns, args);
+    if (mark)
+        trace_json_mark(w->j, w->pid, track(w, r->stream, marked), mark, r->ns);
     if (trace_of_queue(r) && within(w->j, done_ns))
         put(w->j, json_pack("{s:s,s:o,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name",
                             json_sprintf("stream %u", r->stream), "pid", w->pid, "ts",

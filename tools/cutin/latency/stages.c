@@ -105,9 +105,8 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
 
 /* ---- all cut-ins of a run, from the traces of the workers and the log ----------------------- */
 
-enum {
-    BEFORE_NS = 50000000
-}; /* takes in what was submitted and began before a block's first request */
+/* Takes in what was submitted and began before a block's first request. */
+enum { BEFORE_NS = 50000000 };
 
 int bench_stages_open(struct bench *b)
 {

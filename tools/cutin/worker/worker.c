@@ -133,27 +133,13 @@ static int gpu_close(struct gpu *g)
 /* ---- best effort --------------------------------------------------------------------------- */
 
 /* One update: x = x * a + b. */
-struct update {
-    uint32_t a, b, n;
-    uint64_t ns;
-    void *args[5];
-};
-
-static void update_make(struct gpu *g, uint32_t a, uint32_t b, struct update *u)
-{
-    *u = (struct update){.a = a,
-                         .b = b,
-                         .n = WORKER_WORDS,
-                         .ns = (uint64_t)shared->be_kernel_us * 1000,
-                         .args = {&g->words, &u->a, &u->b, &u->n, &u->ns}};
-}
-
 static int launch_update(struct gpu *g, uint32_t a, uint32_t b)
 {
-    struct update u;
+    uint64_t ns = shared->be_kernel_us * NS_PER_US;
+    uint32_t n = WORKER_WORDS;
+    void *args[] = {&g->words, &a, &b, &n, &ns};
 
-    update_make(g, a, b, &u);
-    TRY(cuLaunchKernel, g->mix_spin, g->full, 1, 1, THREADS, 1, 1, 0, g->stream, u.args, NULL);
+    TRY(cuLaunchKernel, g->mix_spin, g->full, 1, 1, THREADS, 1, 1, 0, g->stream, args, NULL);
     return 0;
 }
 
@@ -172,6 +158,7 @@ static int launch_next(struct gpu *g)
  * graph's time is that of its shortest launch. */
 static int graph_warm_up(struct gpu *g)
 {
+    uint64_t ns = shared->be_kernel_us * NS_PER_US;
     CUgraphNode last = NULL;
     int rc;
 
@@ -183,11 +170,11 @@ static int graph_warm_up(struct gpu *g)
     /* A chain: each kernel follows the one before. */
     TRY(cuGraphCreate, &g->graph, 0);
     for (uint32_t k = 0; k < shared->be_graph; k++) {
-        struct update u;
-        CUDA_KERNEL_NODE_PARAMS node = driver_kernel_node(g->mix_spin, g->full, THREADS, u.args);
+        uint32_t a = mix_a(k), b = mix_b(k), n = WORKER_WORDS;
+        void *args[] = {&g->words, &a, &b, &n, &ns};
+        CUDA_KERNEL_NODE_PARAMS node = driver_kernel_node(g->mix_spin, g->full, THREADS, args);
         CUgraphNode after = last;
 
-        update_make(g, mix_a(k), mix_b(k), &u);
         TRY(cuGraphAddKernelNode, &last, g->graph, k ? &after : NULL, k ? 1 : 0, &node);
     }
     TRY(cuGraphInstantiateWithFlags, &g->exec, g->graph, 0);

@@ -90,29 +90,6 @@ static void print_estimate(const char *name, const struct bench_estimate *e)
     putchar('\n');
 }
 
-/* Comes last, so that it stays in view. */
-static void print_verdict(const struct bench *b)
-{
-    double alone = b->mode[BENCH_ALONE].figures.p99_us, cutin = b->mode[BENCH_CUTIN].figures.p99_us,
-           native = b->mode[BENCH_NATIVE].figures.p99_us;
-
-    if (!bench_has(b, BENCH_ALONE) || !bench_has(b, BENCH_CUTIN) || b->cancelled ||
-        b->mode[BENCH_CUTIN].figures.samples < figures_least_samples(99) || alone <= 0)
-        return;
-    if (b->mode[BENCH_CUTIN].in_floor) {
-        printf("\nreal time's p99 under cutin lies within the noise floor of %.1f us: no verdict\n",
-               b->floor.p99_us);
-        return;
-    }
-    printf("\nreal time's p99 under cutin: %.2f times alone", cutin / alone);
-    if (bench_has(b, BENCH_NATIVE))
-        printf("; natively %.2f times, so cutin makes it %.1f times better", native / alone,
-               native / cutin);
-    if (b->floor.launch.samples)
-        printf("; noise floor %.1f us", b->floor.p99_us);
-    putchar('\n');
-}
-
 static const char *stage_method(const struct bench *b)
 {
     return b->plan.events ? "timing events behind every kernel, less its duration"
@@ -181,6 +158,8 @@ static void print_table(const struct bench *b)
 
 static void print(const struct bench *b)
 {
+    double alone = b->mode[BENCH_ALONE].figures.p99_us, cutin = b->mode[BENCH_CUTIN].figures.p99_us,
+           native = b->mode[BENCH_NATIVE].figures.p99_us;
     struct histogram_column columns[BENCH_MODES];
     size_t n = 0;
 
@@ -207,7 +186,22 @@ static void print(const struct bench *b)
                                                      b->mode[m].figures.samples};
     putchar('\n');
     histogram_print(stdout, columns, n);
-    print_verdict(b);
+    /* The verdict comes last, so that it stays in view. */
+    if (!bench_has(b, BENCH_ALONE) || !bench_has(b, BENCH_CUTIN) || b->cancelled ||
+        b->mode[BENCH_CUTIN].figures.samples < figures_least_samples(99) || alone <= 0)
+        return;
+    if (b->mode[BENCH_CUTIN].in_floor) {
+        printf("\nreal time's p99 under cutin lies within the noise floor of %.1f us: no verdict\n",
+               b->floor.p99_us);
+        return;
+    }
+    printf("\nreal time's p99 under cutin: %.2f times alone", cutin / alone);
+    if (bench_has(b, BENCH_NATIVE))
+        printf("; natively %.2f times, so cutin makes it %.1f times better", native / alone,
+               native / cutin);
+    if (b->floor.launch.samples)
+        printf("; noise floor %.1f us", b->floor.p99_us);
+    putchar('\n');
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -222,27 +216,26 @@ static json_t *interval_json(bool known, const struct interval *i)
     return known ? json_pack("[o, o]", result_number(i->least), result_number(i->most)) : NULL;
 }
 
-static json_t *estimate_json(const struct bench_estimate *e)
-{
-    if (!e->known)
-        return json_pack("{s:f, s:I}", "percent", e->percent, "needs_samples",
-                         (json_int_t)figures_least_samples(e->percent));
-    return json_pack("{s:f, s:o, s:o, s:o*, s:o*, s:o*, s:o*}", "percent", e->percent, "us",
-                     result_number(e->us), "us_95", interval_json(true, &e->us_within), "vs_alone",
-                     e->compared ? result_number(e->ratio) : NULL, "vs_alone_95",
-                     interval_json(e->compared, &e->ratio_within), "added_us",
-                     e->compared ? result_number(e->added_us) : NULL, "added_us_95",
-                     interval_json(e->compared, &e->added_within));
-}
-
 static json_t *mode_json(const struct bench *b, const struct bench_result *r)
 {
     json_t *mode = result_figures(&r->figures), *estimates = json_array();
     char when[RESULT_TIME];
 
-    for (int k = 0; k < BENCH_ESTIMATES; k++)
-        if (r->estimate[k].percent > 0)
-            json_array_append_new(estimates, estimate_json(&r->estimate[k]));
+    for (const struct bench_estimate *e = r->estimate; e < r->estimate + BENCH_ESTIMATES; e++) {
+        if (e->percent <= 0)
+            continue;
+        json_array_append_new(
+            estimates,
+            e->known
+                ? json_pack("{s:f, s:o, s:o, s:o*, s:o*, s:o*, s:o*}", "percent", e->percent, "us",
+                            result_number(e->us), "us_95", interval_json(true, &e->us_within),
+                            "vs_alone", e->compared ? result_number(e->ratio) : NULL, "vs_alone_95",
+                            interval_json(e->compared, &e->ratio_within), "added_us",
+                            e->compared ? result_number(e->added_us) : NULL, "added_us_95",
+                            interval_json(e->compared, &e->added_within))
+                : json_pack("{s:f, s:I}", "percent", e->percent, "needs_samples",
+                            (json_int_t)figures_least_samples(e->percent)));
+    }
     result_refuse(mode, r->n);
     put(mode, "estimates", estimates);
     put(mode, "max_at", json_string(result_time(r->max_at_ns, when)));

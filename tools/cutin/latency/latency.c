@@ -128,24 +128,36 @@ static void add_work(struct attach *a, const struct device_work *w, bool begins)
     }
 }
 
-/* Finds when the first kernels of the process began, and the kernel of another process that delayed
- * each most. Takes two passes, because the second question needs the answer to the first. */
-static void read_log(struct attach *a, FILE *log)
+/* Reads the simulated device's log, if the process appends to one: when its first kernels began, and
+ * the kernel of another process that delayed each most. Takes two passes, because the second
+ * question needs the answer to the first. */
+static void read_log(struct attach *a)
 {
     uint64_t first_ns = a->cuts ? a->cut[0].in_ns : 0;
+    FILE *environment, *log = NULL;
+    char path[48], *text = NULL;
     struct device_work w;
-    char *text = NULL;
     size_t room = 0;
 
-    for (size_t i = 0; i < a->cuts; i++)
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)a->row->pid);
+    environment = fopen(path, "re");
+    while (environment && !log && getdelim(&text, &room, '\0', environment) > 0)
+        if (strncmp(text, "SIMGPU_LOG=", 11) == 0)
+            log = fopen(text + 11, "re");
+    if (environment)
+        fclose(environment);
+    a->logged = log != NULL;
+    for (size_t i = 0; i < a->cuts && log; i++)
         a->cut[i].begin_ns = 0;
-    for (int pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 2 && log; pass++) {
         rewind(log);
         while (getline(&text, &room, log) > 0)
             if (device_log_parse(text, &w) && strcmp(w.kind, "kernel") == 0 &&
                 w.end_ns + 1000000 >= first_ns)
                 add_work(a, &w, pass == 0);
     }
+    if (log)
+        fclose(log);
     free(text);
 }
 
@@ -209,24 +221,6 @@ static bool open_trace(pid_t pid, struct trace_view *v)
     return found;
 }
 
-/* Opens the simulated device's log, if the process appends to one. */
-static FILE *open_log(pid_t pid)
-{
-    char path[48], *entry = NULL;
-    FILE *environment, *log = NULL;
-    size_t room = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    environment = fopen(path, "re");
-    while (environment && !log && getdelim(&entry, &room, '\0', environment) > 0)
-        if (strncmp(entry, "SIMGPU_LOG=", 11) == 0)
-            log = fopen(entry + 11, "re");
-    if (environment)
-        fclose(environment);
-    free(entry);
-    return log;
-}
-
 /* Sorts by the wait, or by the time of the hold if the begin is not known. */
 static int worse(const void *a, const void *b)
 {
@@ -279,7 +273,6 @@ static int read_files(struct attach *a)
     struct trace_view trace;
     struct trace_clocks clocks;
     struct trace_record r;
-    FILE *log;
     int rc = 0;
 
     a->traced = open_trace(a->row->pid, &trace);
@@ -290,13 +283,10 @@ static int read_files(struct attach *a)
         if (trace_view_get(&trace, i, &r) && r.ns >= a->from_ns)
             rc = add_record(a, &clocks, &r);
     trace_view_close(&trace);
-    log = rc == 0 ? open_log(a->row->pid) : NULL;
-    a->logged = log != NULL;
-    if (log) {
-        read_log(a, log);
-        fclose(log);
-    }
-    return rc == 0 ? describe(a) : rc;
+    if (rc != 0)
+        return rc;
+    read_log(a);
+    return describe(a);
 }
 
 static const char *wait_method(const struct attach *a)

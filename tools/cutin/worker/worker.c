@@ -326,25 +326,6 @@ static int answer(struct gpu *g, const struct worker_request *request)
     }
 }
 
-/* The first reply says that the worker is ready, or by `error` why not. */
-static int serve(struct gpu *g, int32_t error)
-{
-    struct worker_request request;
-    ssize_t n;
-
-    do {
-        if (send(WORKER_SOCKET_FD, &error, sizeof(error), MSG_NOSIGNAL) != sizeof(error) || error)
-            return error;
-        do
-            n = recv(WORKER_SOCKET_FD, &request, sizeof(request), 0);
-        while (n < 0 && errno == EINTR);
-        if (n != sizeof(request))
-            return 0; /* the parent is done */
-        shared->kernels = shared->elapsed_ns = 0;
-        error = answer(g, &request);
-    } while (true);
-}
-
 void *worker_map(size_t *least)
 {
     struct stat st;
@@ -361,8 +342,10 @@ int worker_main(const char *role)
 {
     static struct gpu gpu;
     bool rt = strcmp(role, "rt") == 0;
+    struct worker_request request;
     size_t bytes = sizeof(*shared);
-    int rc;
+    int32_t rc;
+    ssize_t n;
 
     shared = worker_map(&bytes);
     if (!shared || bytes < sizeof(*shared) + shared->capacity * sizeof(struct worker_sample)) {
@@ -375,7 +358,17 @@ int worker_main(const char *role)
         rc = warm_up(&gpu, rt);
     if (rc == 0 && rt)
         claim_apply(&shared->claim);
-    return serve(&gpu, rc) == 0 && gpu_close(&gpu) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    /* The first reply says that the worker is ready, or why not. */
+    while (send(WORKER_SOCKET_FD, &rc, sizeof(rc), MSG_NOSIGNAL) == sizeof(rc) && rc == 0) {
+        do
+            n = recv(WORKER_SOCKET_FD, &request, sizeof(request), 0);
+        while (n < 0 && errno == EINTR);
+        if (n != sizeof(request))
+            break; /* the parent is done */
+        shared->kernels = shared->elapsed_ns = 0;
+        rc = answer(&gpu, &request);
+    }
+    return rc == 0 && gpu_close(&gpu) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* ---- the parent's side ---------------------------------------------------------------------- */

@@ -12,6 +12,26 @@
 
 enum { CLOSED_MOST_MEANS = 10 }; /* bounds a pause, and so the time that a closed loop takes */
 
+/* Mean 1. The greater the shape (above 0), the more even; shape 1 is the exponential. The method of
+ * Marsaglia and Tsang; for shapes below 1 they go back from shape + 1. */
+static double gamma_gap(uint64_t *state, double shape)
+{
+    double a = shape < 1 ? shape + 1 : shape, d = a - 1.0 / 3, c = 1 / sqrt(9 * d), v, x;
+
+    do {
+        do {
+            /* The method of Box and Muller. */
+            x = sqrt(2 * random_exponential(state));
+            x *= cos(2 * 3.14159265358979323846 * random_unit(state));
+            v = 1 + c * x;
+        } while (v <= 0);
+        v = v * v * v;
+    } while (log(random_unit(state)) >= 0.5 * x * x + d - d * v + d * log(v));
+    if (shape < 1)
+        v *= pow(random_unit(state), 1 / shape);
+    return d * v / shape;
+}
+
 /* Draws a gap as a multiple of the mean; not for a trace. */
 static double gap(const struct arrivals *a, uint64_t *seed)
 {
@@ -19,7 +39,7 @@ static double gap(const struct arrivals *a, uint64_t *seed)
     case ARRIVALS_UNIFORM:
         return 1 + a->parameter * (2 * random_unit(seed) - 1);
     case ARRIVALS_GAMMA:
-        return random_gamma(seed, a->parameter);
+        return gamma_gap(seed, a->parameter);
     case ARRIVALS_CLOSED:
         /* Half of the pause is constant, so that best effort runs again. The rest is exponential,
          * so that no phase of its kernels is favoured. */

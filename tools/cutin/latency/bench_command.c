@@ -336,7 +336,7 @@ static json_t *whole_json(const struct bench *b)
 {
     const struct floor_spin *f = b->floor.spin;
     const struct bench_engagement *e = &b->engagement;
-    json_t *root = json_object(), *stages = json_object();
+    json_t *root = json_object();
     char when[RESULT_TIME];
 
     put_modes(b, root);
@@ -356,16 +356,17 @@ static json_t *whole_json(const struct bench *b)
             json_pack("{s:b, s:I, s:I, s:I}", "engaged", e->engaged, "cut_ins",
                       (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
                       (json_int_t)e->gates));
-    for (int i = 0; i < STAGE_COUNT; i++) {
-        json_t *one = result_brief(&b->stages.figures[i]);
-        put(one, "what", json_string(stage_rows[i].is));
-        put(stages, stage_rows[i].name, one);
-    }
-    if (b->plan.stages)
+    if (b->plan.stages) {
+        json_t *stages = json_object();
+        for (int i = 0; i < STAGE_COUNT; i++) {
+            json_t *one = result_brief(&b->stages.figures[i]);
+            put(one, "what", json_string(stage_rows[i].is));
+            put(stages, stage_rows[i].name, one);
+        }
         put(root, "stages",
-            json_pack("{s:s, s:i, s:i, s:O}", "method", stage_method(b), "cut_ins",
+            json_pack("{s:s, s:i, s:i, s:o}", "method", stage_method(b), "cut_ins",
                       (int)b->stages.cut_ins, "paused", (int)b->stages.paused, "us", stages));
-    json_decref(stages);
+    }
     if (b->broke.broke)
         put(root, "broke",
             json_pack("{s:o, s:i, s:o, s:s, s:s, s:I}", "bound_us", result_number(b->plan.break_us),

@@ -25,11 +25,6 @@ static const char *header_wrong(const struct trace_header *h, size_t bytes)
     return NULL;
 }
 
-static bool read_from_start(int fd, void *to, size_t bytes)
-{
-    return pread(fd, to, bytes, 0) == (ssize_t)bytes;
-}
-
 /* Makes a copy, since a mapping would end with the file. Reads the file twice: a record that
  * differs was being written. */
 static struct trace_file *file_read(int fd, size_t bytes, const char **wrong)
@@ -39,7 +34,8 @@ static struct trace_file *file_read(int fd, size_t bytes, const char **wrong)
     if (!file || !again) {
         free(file);
         file = NULL;
-    } else if (!read_from_start(fd, file, bytes) || !read_from_start(fd, again, bytes)) {
+    } else if (pread(fd, file, bytes, 0) != (ssize_t)bytes ||
+               pread(fd, again, bytes, 0) != (ssize_t)bytes) {
         *wrong = "it is truncated";
     } else if (!(*wrong = header_wrong(&file->header, bytes))) {
         for (uint32_t i = 0; i < file->header.records; i++)
@@ -61,7 +57,7 @@ int trace_view_open(struct trace_view *v, const char *path, char *why, size_t wh
     *v = (struct trace_view){0};
     if (fd < 0 || fstat(fd, &st) != 0)
         rc = -errno;
-    else if (!S_ISREG(st.st_mode) || !read_from_start(fd, &h, sizeof(h)))
+    else if (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != sizeof(h))
         wrong = "it is no trace, or truncated";
     else if (!(wrong = header_wrong(&h, (size_t)st.st_size)) &&
              !(v->file = file_read(fd, (size_t)st.st_size, &wrong)))

@@ -305,7 +305,6 @@ int client_open(const struct client_config *cfg)
     configure(cfg);
     if (!self.counted_since_ns)
         self.counted_since_ns = clock_ns();
-    state_identify();
     self.activity.page = self.page;
     atomic_store(&self.stop, 0);
     atomic_store(&self.ended, 0);

@@ -94,18 +94,6 @@ void state_grant(uint32_t level)
     atomic_fetch_add(&self.activity.preemptible.generation, 1);
 }
 
-void state_identify(void)
-{
-    struct cutin_page *page = self.page;
-
-    page->client = 0;
-    page->pid = getpid();
-    page->uid = getuid();
-    atomic_store(&page->level, atomic_load(&self.activity.ceiling));
-    atomic_store(&page->lowest, self.cfg.lowest);
-    snprintf(page->name, sizeof(page->name), "%.15s", program_invocation_short_name);
-}
-
 /* The page's memory has just been replaced: writes what is this process's own again. Bits of others
  * are gone, so their holds are open. */
 static void refill(const struct cutin_page *old)
@@ -142,7 +130,6 @@ static void leave_daemon(void)
         atomic_store(&self.page->above, self.above_own);
         return;
     }
-    state_identify();
     refill(&old);
 }
 
@@ -223,7 +210,7 @@ static void link_connect(void)
         m.hello.remote_level = self.remote_level;
         m.hello.paused = self.paused;
         m.hello.deadline_ms = self.cfg.deadline_ms;
-        memcpy(m.hello.name, self.page->name, sizeof(m.hello.name) - 1);
+        snprintf(m.hello.name, sizeof(m.hello.name), "%.15s", program_invocation_short_name);
         rc = connection_send(&self.connection, &m);
     }
     if (rc != 0) {
@@ -316,8 +303,7 @@ static int on_welcome(const union message *m, int fd)
         return rc;
     if (rc != 0) { /* out of memory halfway: puts private memory here */
         page_make_private(self.page);
-        state_identify();
-        refill(&old);
+            refill(&old);
         return rc;
     }
     self.share_percent = m->welcome.share_percent;

@@ -100,8 +100,6 @@ bool calm_is_on(void);
 
 /* Notes the granted level: work never holds other processes as if above it. */
 void state_grant(uint32_t level);
-/* Writes this process's identity into the page. */
-void state_identify(void);
 
 /* Has the daemon told what is due. Any thread. */
 void link_flush(void);

@@ -109,8 +109,6 @@ static void level_assign(struct peer *p, uint32_t asked, uint32_t lowest)
     p->asked_lowest = p->flat || lowest > asked ? asked : lowest;
     p->level = p->remote ? asked : permission_level(p->daemon->conf, &p->who, asked);
     p->lowest = p->asked_lowest < p->level ? p->asked_lowest : p->level;
-    atomic_store(&p->page->page->level, p->level);
-    atomic_store(&p->page->page->lowest, p->lowest);
     /* The log shows later which processes were above best effort, and which wanted to be. Names are
      * left out: clients choose them. */
     struct user *user = p->unlimited ? NULL : p->user;

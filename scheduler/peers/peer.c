@@ -44,10 +44,6 @@ int peer_make_page(struct peer *p)
     }
     shared->witness = witness_new(shared->fd);
     shared->references = 1;
-    shared->page->client = p->id;
-    shared->page->pid = p->who.pid;
-    shared->page->uid = p->who.uid;
-    memcpy(shared->page->name, p->name, PAGE_NAME);
     p->page = shared;
     return 0;
 }

@@ -25,7 +25,7 @@
  * was before, and may have longer pages. Each release maps as much as it knows. What a shorter page
  * lacks is private memory, which no other process reads.
  *
- * Trust. The daemon never reads identity, levels or bits back from a page. It reads counters and
+ * Trust. The daemon never reads levels or bits back from a page. It reads counters and
  * deadlines, as figures that the page's owner may have made up.
  */
 #ifndef CUTIN_SCHEDULER_WIRE_PAGE_H
@@ -132,13 +132,7 @@ struct cutin_page {
     uint32_t version;
     uint32_t size;
     uint32_t devices;
-    uint64_t client; /* the daemon's number for this client; 0 = no daemon */
-    int32_t pid;
-    uint32_t uid;
-    _Atomic uint32_t level;  /* granted */
-    _Atomic uint32_t lowest; /* lowest level of any stream */
-    char name[PAGE_NAME];
-    uint32_t reserved0[2];
+    uint32_t reserved0[12]; /* nobody reads it; earlier releases write here whose page it is */
     /* Clients above on a device of this client, plus streams above in this process. */
     _Alignas(64) _Atomic uint32_t above;
     /* Other clients that share a device with this one and do not hold it: their work takes turns
@@ -189,12 +183,6 @@ PAGE_AT(cutin_page, magic, 0);
 PAGE_AT(cutin_page, version, 4);
 PAGE_AT(cutin_page, size, 8);
 PAGE_AT(cutin_page, devices, 12);
-PAGE_AT(cutin_page, client, 16);
-PAGE_AT(cutin_page, pid, 24);
-PAGE_AT(cutin_page, uid, 28);
-PAGE_AT(cutin_page, level, 32);
-PAGE_AT(cutin_page, lowest, 36);
-PAGE_AT(cutin_page, name, 40);
 PAGE_AT(cutin_page, above, 64);
 PAGE_AT(cutin_page, beside, 68);
 PAGE_AT(cutin_page, stuck, 72);

@@ -1,6 +1,4 @@
-/*
- * activity.c - whether this process is active, at which level, on which device.
- */
+/* activity.c - see activity.h. */
 #include "scheduler/client/activity.h"
 
 #include "common/probe.h"

@@ -1,6 +1,4 @@
-/*
- * hold_limit.c - bounds the length of a hold, in the held process itself.
- */
+/* hold_limit.c - see hold_limit.h. */
 #include "scheduler/client/hold_limit.h"
 
 #include <string.h>

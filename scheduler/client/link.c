@@ -303,7 +303,7 @@ static int on_welcome(const union message *m, int fd)
         return rc;
     if (rc != 0) { /* out of memory halfway: puts private memory here */
         page_make_private(self.page);
-            refill(&old);
+        refill(&old);
         return rc;
     }
     self.share_percent = m->welcome.share_percent;

@@ -1,6 +1,4 @@
-/*
- * preemptible.c - the pages of the clients below this one, where it sets its hold bits.
- */
+/* preemptible.c - see preemptible.h. */
 #include "scheduler/client/preemptible.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * waker.c - a thread that ends what is due, on time (see waker.h).
- */
+/* waker.c - see waker.h. */
 #include "scheduler/client/waker.h"
 
 #include <sys/prctl.h>

@@ -238,7 +238,7 @@ static void remove_peer(struct daemon *d, struct peer *p)
     if (p->client) {
         if (p->below)
             mend_soon();
-        topology_remove(d->topology, d->peers, p);
+        topology_remove(d->peers, p);
         shifts_leave(d->peers, p);
     }
     gone_remember(d, p);
@@ -304,10 +304,10 @@ static int housekeeping(struct daemon *d)
         }
         wait_ms = sooner(wait_ms, HEARTBEAT_SCAN_MS);
     }
-    wait_ms = sooner(wait_ms, topology_expire(d->topology, d->peers, now));
+    wait_ms = sooner(wait_ms, topology_expire(d->peers, now));
     wait_ms = sooner(wait_ms, usage_scan(d->peers, now));
     wait_ms = sooner(wait_ms, hold_scan(d->peers, d->conf, now));
-    wait_ms = sooner(wait_ms, mend_scan(d->topology, d->peers, d->policy->decide, now));
+    wait_ms = sooner(wait_ms, mend_scan(d->peers, d->policy->decide, now));
     if (d->http)
         wait_ms = sooner(wait_ms, http_maintain(d->http, now));
     wait_ms = sooner(wait_ms, notify_alive(now));
@@ -360,7 +360,6 @@ int daemon_open(struct daemon *d, int metrics)
     limit_descriptors(d);
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->policy = d->conf->policy;
-    d->topology = topology_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -368,7 +367,7 @@ int daemon_open(struct daemon *d, int metrics)
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (d->topology && d->epoll >= 0 && signals >= 0 && d->spare >= 0 && listener_begin(d) == 0 &&
+    if (d->epoll >= 0 && signals >= 0 && d->spare >= 0 && listener_begin(d) == 0 &&
         watch_begin(&d->signal_watch, d->epoll, signals, signal_ready, d) == 0 &&
         ((metrics < 0 && !d->conf->metrics[0]) || (d->http = http_new(d, metrics))))
         return 0;
@@ -384,6 +383,5 @@ void daemon_close(struct daemon *d)
     while (d->peers)
         remove_peer(d, d->peers);
     stray_end();
-    free(d->topology);
     limit_forget(d, UINT64_MAX);
 }

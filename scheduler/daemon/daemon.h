@@ -43,7 +43,6 @@ struct daemon {
     uint32_t gone_room; /* how many of them are used; connections need the descriptors */
     /* Clients, and what they have been given. */
     uint64_t next_id;
-    struct topology *topology;
     const struct policy *policy;
     struct user *users;    /* those that are connected, or were not long ago: limit.c */
     bool waiting;          /* a client waits until those above may be told of it */

@@ -234,7 +234,7 @@ void limit_admit_waiting(struct daemon *d, uint64_t now_ns)
     d->waiting = false;
     PEER_DEVICES (d->peers, p, at)
         if (!at->told && limit_admits_device(p, device_slot(at), now_ns)) {
-            topology_update(d->topology, d->peers, p);
+            topology_update(d->peers, p);
             topology_settle(p);
         }
     d->admit_due_ns = now_ns + TOLD_NS;

@@ -135,7 +135,7 @@ static void level_change(struct peer *p, uint32_t asked)
     reply.level.level = p->level;
     reply.level.refused = is_refused(p, reply.level.reason);
     peer_send(p, &reply, NULL);
-    topology_update(p->daemon->topology, p->daemon->peers, p);
+    topology_update(p->daemon->peers, p);
 }
 
 static void settings_set_policy(struct daemon *d, const struct policy *policy)
@@ -284,14 +284,14 @@ static int on_hello(struct peer *p, const struct message_hello *m)
 
 static int on_device(struct peer *p, const struct message_device *m)
 {
-    int rc = topology_device(p->daemon->topology, p, m->slot, m->uuid);
+    int rc = topology_device(p, m->slot, m->uuid);
 
     if (rc != 0)
         return rc;
     if (p->paused) /* a pause also holds on a new device */
         write_pause(p, m->slot);
     limit_admits_device(p, m->slot, clock_ns());
-    topology_update(p->daemon->topology, p->daemon->peers, p);
+    topology_update(p->daemon->peers, p);
     if (p->device[m->slot].told || p->turned_away)
         topology_settle(p);
     return 0;
@@ -335,13 +335,13 @@ int request_run(struct peer *p, const union message *m)
     case MESSAGE_DEVICE:
         return p->client ? on_device(p, &m->device) : -EPROTO;
     case MESSAGE_JOINED: /* the owner's bits are now in the page that joined */
-        return p->client ? topology_joined(d->topology, p, m->joined.client) : -EPROTO;
+        return p->client ? topology_joined(p, m->joined.client) : -EPROTO;
     case MESSAGE_BIT:
-        return p->client ? topology_bit_returned(d->topology, d->peers, p, m->bit.slot) : -EPROTO;
+        return p->client ? topology_bit_returned(d->peers, p, m->bit.slot) : -EPROTO;
     case MESSAGE_LIFTED: /* an owner that cleared its bit while it was out of the page found none */
         if (!p->client)
             return -EPROTO;
-        mend_client(d->topology, d->peers, p);
+        mend_client(d->peers, p);
         return 0;
     case MESSAGE_LIST:
         p->listing = true;

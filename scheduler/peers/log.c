@@ -1,6 +1,4 @@
-/*
- * log.c - the daemon's log: one line per event on stderr, with a severity.
- */
+/* log.c - see peer.h. */
 #include "scheduler/peers/peer.h"
 
 #include <poll.h>

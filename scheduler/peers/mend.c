@@ -52,8 +52,7 @@ static bool is_wrong(const struct peer_device *mine, uint32_t bit, const uint8_t
 }
 
 /* Logs it, with the processes that have the page and do not own the bits. */
-static void say(struct topology *r, struct peer *peers, const struct peer_device *mine,
-                uint32_t bits)
+static void say(struct peer *peers, const struct peer_device *mine, uint32_t bits)
 {
     const struct peer_device *its =
         bits & (bits - 1) ? NULL : mine->device->owner[__builtin_ctz(bits)];
@@ -62,7 +61,7 @@ static void say(struct topology *r, struct peer *peers, const struct peer_device
     size_t used = 0;
 
     PEER_CLIENTS (peers, other)
-        if (!(its && its->peer == other) && topology_words(r, other, p) && used < sizeof(who) - 64)
+        if (!(its && its->peer == other) && topology_words(other, p) && used < sizeof(who) - 64)
             used += (size_t)snprintf(who + used, sizeof(who) - used, "process %d of user %u, ",
                                      (int)other->who.pid, (unsigned)other->who.uid);
     log_about(p->user, LOG_WARN,
@@ -72,14 +71,14 @@ static void say(struct topology *r, struct peer *peers, const struct peer_device
 }
 
 /* `seen`: the bits that were wrong at the scan before. Returns those that were put right. */
-static uint32_t mend(struct topology *r, struct peer_device *mine, uint32_t seen)
+static uint32_t mend(struct peer_device *mine, uint32_t seen)
 {
     uint32_t said = 0;
 
     mine->wrong = 0;
     for (uint32_t bit = 0; bit < PAGE_CLIENT_BITS; bit++) {
         struct peer_device *its = mine->device->owner[bit];
-        const uint8_t *words = its ? topology_words(r, its->peer, mine->peer) : NULL;
+        const uint8_t *words = its ? topology_words(its->peer, mine->peer) : NULL;
 
         if (its ? its->peer == mine->peer || !is_wrong(mine, bit, words)
                 : !words_with(device_page(mine), 1u << bit))
@@ -109,15 +108,15 @@ static void owners_find(struct peer *peers)
     }
 }
 
-void mend_client(struct topology *r, struct peer *peers, struct peer *p)
+void mend_client(struct peer *peers, struct peer *p)
 {
     owners_find(peers);
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)
-            mend(r, &p->device[slot], PAGE_BITS_CLIENTS);
+            mend(&p->device[slot], PAGE_BITS_CLIENTS);
 }
 
-int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
+int mend_scan(struct peer *peers, bool policed, uint64_t now_ns)
 {
     bool any = false;
 
@@ -132,9 +131,9 @@ int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now
             page_write_bit(page, PAGE_BIT_NEW, 0, PAGE_WORDS, now_ns);
         if (!policed)
             page_write_bit(page, PAGE_BIT_POLICY, 0, PAGE_WORDS, now_ns);
-        uint32_t said = mend(r, mine, mine->wrong);
+        uint32_t said = mend(mine, mine->wrong);
         if (said)
-            say(r, peers, mine, said);
+            say(peers, mine, said);
         any |= p->above > 0;
     }
     due_ns = now_ns + SCAN_MS * NS_PER_MS;

@@ -1,6 +1,4 @@
-/*
- * peer.c - one connection to the daemon: its identity, its page and its queue of messages.
- */
+/* peer.c - see peer.h. */
 #include "scheduler/peers/peer.h"
 
 #include <stdlib.h>

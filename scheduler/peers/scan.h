@@ -39,10 +39,10 @@ const struct peer *hold_next_holder(const struct peer *peers, const struct devic
 int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns);
 
 /* `policed`: there is a policy that writes its own bit. -1: no client can be held. */
-int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns);
+int mend_scan(struct peer *peers, bool policed, uint64_t now_ns);
 /* `p` has put back the bits that it had taken out of its words. Those that are no longer as they
  * should be are put right at once, without a line in the log. */
-void mend_client(struct topology *r, struct peer *peers, struct peer *p);
+void mend_client(struct peer *peers, struct peer *p);
 /* A client has gone that had pages of others. */
 void mend_soon(void);
 

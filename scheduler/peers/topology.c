@@ -1,6 +1,4 @@
-/*
- * topology.c - which client may hold which, on which devices, with which bit.
- */
+/* topology.c - see topology.h. */
 #include "scheduler/peers/topology.h"
 
 #include <stdlib.h>
@@ -27,19 +25,12 @@ struct link {
     UT_hash_handle hh;
 };
 
-struct topology {
-    struct device *devices;
-    struct link *links;
-};
-
-struct topology *topology_new(void)
-{
-    return calloc(1, sizeof(struct topology));
-}
+static struct device *devices;
+static struct link *links;
 
 /* ---- devices and bits ------------------------------------------------------------------------ */
 
-static void link_update(struct topology *r, struct peer *owner, struct peer *other);
+static void link_update(struct peer *owner, struct peer *other);
 
 /* The next free one behind the one that was taken last. */
 static uint32_t bit_take(struct device *d)
@@ -103,7 +94,7 @@ static void clear_bit(struct peer *peers, const struct peer_device *from, uint32
 }
 
 /* Best effort holds no other and gets no bit. A client that rises gets one then, and keeps it. */
-static void bit_give(struct topology *r, struct peer *peers, struct peer_device *mine)
+static void bit_give(struct peer *peers, struct peer_device *mine)
 {
     struct peer_device *lower;
     bool wanted = mine->wants;
@@ -129,7 +120,7 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer_device 
     bit_tell(lower);
     PEER_CLIENTS (peers, other)
         if (other != lower->peer)
-            link_update(r, lower->peer, other);
+            link_update(lower->peer, other);
 }
 
 /* The client of the highest level that wants a bit there; NULL: none. */
@@ -144,15 +135,15 @@ static struct peer *highest_wanting(struct peer *peers, const struct device *dev
     return highest;
 }
 
-static void bit_offer(struct topology *r, struct peer *peers, const struct device *device)
+static void bit_offer(struct peer *peers, const struct device *device)
 {
     struct peer *p = device->bits == PAGE_BITS_CLIENTS ? NULL : highest_wanting(peers, device);
 
     if (p)
-        topology_update(r, peers, p);
+        topology_update(peers, p);
 }
 
-int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+int topology_bit_returned(struct peer *peers, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
 
@@ -161,7 +152,7 @@ int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p
     clear_bit(peers, mine, mine->revoked);
     mine->device->bits &= ~(1u << mine->revoked);
     mine->revoked = PROTOCOL_NO_BIT;
-    bit_offer(r, peers, mine->device);
+    bit_offer(peers, mine->device);
     return 0;
 }
 
@@ -172,7 +163,7 @@ void topology_resend_bits(struct peer *p)
             bit_tell(&p->device[slot]);
 }
 
-int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16])
+int topology_device(struct peer *p, uint32_t slot, const uint8_t uuid[16])
 {
     struct device *d;
 
@@ -181,14 +172,14 @@ int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uin
     for (uint32_t s = 0; s < PAGE_DEVICES; s++)
         if (p->device[s].device && memcmp(p->device[s].device->uuid, uuid, 16) == 0)
             return -EINVAL;
-    LL_FOREACH (r->devices, d)
+    LL_FOREACH (devices, d)
         if (memcmp(d->uuid, uuid, 16) == 0)
             break;
     if (!d) {
         if (!(d = calloc(1, sizeof(*d))))
             return -ENOMEM;
         memcpy(d->uuid, uuid, 16);
-        LL_PREPEND(r->devices, d);
+        LL_PREPEND(devices, d);
     }
     d->users++;
     p->device[slot].device = d;
@@ -198,19 +189,18 @@ int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uin
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static struct link *link_find(struct topology *r, uint64_t owner, uint64_t other)
+static struct link *link_find(uint64_t owner, uint64_t other)
 {
     struct link_key key = {owner, other};
     struct link *link;
 
-    HASH_FIND(hh, r->links, &key, sizeof(key), link);
+    HASH_FIND(hh, links, &key, sizeof(key), link);
     return link;
 }
 
-const uint8_t *topology_words(struct topology *r, const struct peer *owner,
-                              const struct peer *other)
+const uint8_t *topology_words(const struct peer *owner, const struct peer *other)
 {
-    const struct link *link = link_find(r, owner->id, other->id);
+    const struct link *link = link_find(owner->id, other->id);
 
     return link ? link->told.words : NULL;
 }
@@ -277,7 +267,7 @@ static void new_end(struct peer *p, bool late)
     p->new_till_ns = 0;
 }
 
-int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
+int topology_expire(struct peer *peers, uint64_t now_ns)
 {
     uint64_t due = 0;
     bool more = false; /* is there more to come? */
@@ -288,10 +278,10 @@ int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
             p->dead |= now_ns > at->revoked_at_ns + RETURN_MS * NS_PER_MS;
             more = true;
         }
-    LL_FOREACH (r->devices, d)
+    LL_FOREACH (devices, d)
         if (d->freed_at_ns && now_ns > d->freed_at_ns + RETURN_MS * NS_PER_MS) {
             d->freed_at_ns = 0;
-            bit_offer(r, peers, d);
+            bit_offer(peers, d);
         } else {
             more |= !!d->freed_at_ns;
         }
@@ -312,9 +302,9 @@ static void link_meet(struct link *link)
     new_end(link->other, false);
 }
 
-int topology_joined(struct topology *r, struct peer *p, uint64_t client)
+int topology_joined(struct peer *p, uint64_t client)
 {
-    struct link *link = link_find(r, p->id, client);
+    struct link *link = link_find(p->id, client);
 
     if (!p->joins)
         return -EPROTO;
@@ -324,8 +314,7 @@ int topology_joined(struct topology *r, struct peer *p, uint64_t client)
     return 0;
 }
 
-static void link_add(struct topology *r, struct peer *owner, struct peer *other,
-                     const struct link_told *told)
+static void link_add(struct peer *owner, struct peer *other, const struct link_told *told)
 {
     struct link *link = malloc(sizeof(*link));
 
@@ -334,7 +323,7 @@ static void link_add(struct topology *r, struct peer *owner, struct peer *other,
         return;
     }
     *link = (struct link){.key = {owner->id, other->id}, owner, other, *told};
-    HASH_ADD(hh, r->links, key, sizeof(link->key), link);
+    HASH_ADD(hh, links, key, sizeof(link->key), link);
     link->strange = other->expects && !owner->stalled;
     other->strangers += link->strange;
     owner->below++;
@@ -343,11 +332,11 @@ static void link_add(struct topology *r, struct peer *owner, struct peer *other,
     link_tell(link, true);
 }
 
-static void link_remove(struct topology *r, struct link *link)
+static void link_remove(struct link *link)
 {
     union message m;
 
-    HASH_DEL(r->links, link);
+    HASH_DEL(links, link);
     link_meet(link);
     link->owner->below--;
     link->other->above--;
@@ -358,16 +347,16 @@ static void link_remove(struct topology *r, struct link *link)
     free(link);
 }
 
-static void link_update(struct topology *r, struct peer *owner, struct peer *other)
+static void link_update(struct peer *owner, struct peer *other)
 {
-    struct link *link = link_find(r, owner->id, other->id);
+    struct link *link = link_find(owner->id, other->id);
     struct link_told told;
     bool any = match(owner, other, &told);
 
     if (!link && any) {
-        link_add(r, owner, other, &told);
+        link_add(owner, other, &told);
     } else if (link && !any) {
-        link_remove(r, link);
+        link_remove(link);
     } else if (link && memcmp(&link->told, &told, sizeof(told)) != 0) {
         link->told = told;
         link_tell(link, false);
@@ -375,11 +364,11 @@ static void link_update(struct topology *r, struct peer *owner, struct peer *oth
 }
 
 /* Writes into each page how many others there are beside its client. */
-static void topology_write_beside(struct topology *r, struct peer *peers)
+static void topology_write_beside(struct peer *peers)
 {
     struct device *d;
 
-    LL_FOREACH (r->devices, d)
+    LL_FOREACH (devices, d)
         memset(d->up_to, 0, sizeof(d->up_to));
     PEER_CLIENTS (peers, p)
         for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
@@ -426,17 +415,17 @@ void topology_settle(struct peer *p)
     new_end(p, false);
 }
 
-void topology_update(struct topology *r, struct peer *peers, struct peer *p)
+void topology_update(struct peer *peers, struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        bit_give(r, peers, &p->device[slot]);
+        bit_give(peers, &p->device[slot]);
     PEER_CLIENTS (peers, other) {
         if (other == p)
             continue;
-        link_update(r, p, other);
-        link_update(r, other, p);
+        link_update(p, other);
+        link_update(other, p);
     }
-    topology_write_beside(r, peers);
+    topology_write_beside(peers);
 }
 
 void topology_open_holds(struct peer *peers, const struct peer *p)
@@ -446,17 +435,17 @@ void topology_open_holds(struct peer *peers, const struct peer *p)
             clear_bit(peers, &p->device[s], p->device[s].bit);
 }
 
-void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
+void topology_remove(struct peer *peers, struct peer *p)
 {
     struct link *link;
 
     PEER_CLIENTS (peers, other) {
         if (other == p)
             continue;
-        if ((link = link_find(r, p->id, other->id)))
-            link_remove(r, link);
-        if ((link = link_find(r, other->id, p->id)))
-            link_remove(r, link);
+        if ((link = link_find(p->id, other->id)))
+            link_remove(link);
+        if ((link = link_find(other->id, p->id)))
+            link_remove(link);
     }
     for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
         struct peer_device *mine = &p->device[s];
@@ -472,10 +461,10 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
                 mine->device->freed_at_ns = clock_ns();
         }
         if (--mine->device->users == 0) {
-            LL_DELETE(r->devices, mine->device);
+            LL_DELETE(devices, mine->device);
             free(mine->device);
         }
         mine->device = NULL;
     }
-    topology_write_beside(r, peers);
+    topology_write_beside(peers);
 }

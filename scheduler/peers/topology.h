@@ -13,8 +13,6 @@
 
 #include "scheduler/peers/peer.h"
 
-struct topology;
-
 struct device {
     struct device *next;
     uint8_t uuid[16];
@@ -48,31 +46,28 @@ struct device {
     struct peer_device *first, *last;
 };
 
-struct topology *topology_new(void); /* to be freed when no client has a device any more */
-
 /* Adds a device of a client. Returns 0, -EINVAL (slot or device taken), or -ENOMEM. */
-int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16]);
+int topology_device(struct peer *p, uint32_t slot, const uint8_t uuid[16]);
 /* A new client counts as having a client above if one may come to be, and is held until such
  * clients have its page. After topology_settle the links decide. */
 void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns);
 void topology_settle(struct peer *p);
 /* `p` now has the page of this client. Returns 0, or -EPROTO: it was not told of any. */
-int topology_joined(struct topology *r, struct peer *p, uint64_t client);
+int topology_joined(struct peer *p, uint64_t client);
 /* `p` no longer writes the bit that was taken from it. Returns 0, or -EPROTO: none was. */
-int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot);
+int topology_bit_returned(struct peer *peers, struct peer *p, uint32_t slot);
 /* The words of `other` that work of each level of `owner` holds; NULL: `owner` is not above it. */
-const uint8_t *topology_words(struct topology *r, const struct peer *owner,
-                              const struct peer *other);
+const uint8_t *topology_words(const struct peer *owner, const struct peer *other);
 /* Ends what lasts too long of all that. Returns when it is due again, in ms; -1: nothing is. */
-int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns);
+int topology_expire(struct peer *peers, uint64_t now_ns);
 /* The level, lowest level or devices of `p` have changed: tells all that are concerned in
  * `peers`. */
-void topology_update(struct topology *r, struct peer *peers, struct peer *p);
+void topology_update(struct peer *peers, struct peer *p);
 /* `p` lives but does not run, or is ending: clears its bits in all pages. */
 void topology_open_holds(struct peer *peers, const struct peer *p);
 /* `p` runs again: tells it its bits once more, so that it writes those that should be set. */
 void topology_resend_bits(struct peer *p);
 /* `p` has gone: clears its bits in all pages, tells those above it, takes its bits back. */
-void topology_remove(struct topology *r, struct peer *peers, struct peer *p);
+void topology_remove(struct peer *peers, struct peer *p);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * job.c - batch jobs, in files that root owns.
- */
+/* job.c - see job.h. */
 #include "scheduler/policy/job.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/*
- * rule.c - the subjects of rules, and which rules match them.
- */
+/* rule.c - see rule.h. */
 #include "scheduler/policy/rule.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * site.c - one row of a table per argument of the plugin.
- */
+/* site.c - see site.h. */
 #include "scheduler/slurm/site.h"
 
 #include <errno.h>

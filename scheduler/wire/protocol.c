@@ -1,6 +1,4 @@
-/*
- * protocol.c - checks, sends and receives the messages between clients and the daemon.
- */
+/* protocol.c - see protocol.h. */
 #include "scheduler/wire/protocol.h"
 
 #include <errno.h>

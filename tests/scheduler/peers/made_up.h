@@ -11,7 +11,6 @@
 
 enum { SLOT = 2 /* of every peer */, MS = 1000000 };
 
-static struct topology *topology;
 static struct cutin_page page[PEERS];
 static struct shared_page shared[PEERS];
 static struct peer peer[PEERS];
@@ -26,13 +25,12 @@ static void peers_make(struct peer like)
 {
     static const uint8_t gpu[16] = {1};
 
-    topology = topology_new();
     for (uint32_t i = 0; i < PEERS; i++) {
         shared[i].page = &page[i];
         peer[i] = like;
         peer[i].page = &shared[i];
         peer[i].next = i + 1 < PEERS ? &peer[i + 1] : NULL;
-        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
+        cr_assert_eq(topology_device(&peer[i], SLOT, gpu), 0);
     }
 }
 

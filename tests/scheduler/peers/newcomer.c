@@ -10,7 +10,6 @@
 enum { PEERS = 4, NEW = PEERS - 1, SLOT = 2 /* of every peer */, LEAST_MS = 5, MOST_MS = 100 };
 static const uint64_t now = 1000 * NS_PER_MS;
 
-static struct topology *topology;
 static struct cutin_page page[PEERS];
 static struct shared_page shared[PEERS];
 static struct peer peer[PEERS]; /* two services, one of the newcomer's level, and the newcomer */
@@ -25,15 +24,14 @@ static void device(struct peer *p)
 {
     static const uint8_t gpu[16] = {1};
 
-    cr_assert_eq(topology_device(topology, p, SLOT, gpu), 0);
-    topology_update(topology, peer, p);
+    cr_assert_eq(topology_device(p, SLOT, gpu), 0);
+    topology_update(peer, p);
 }
 
 static void set_up(void)
 {
     static const uint32_t levels[PEERS] = {3, 2, 0, 0};
 
-    topology = topology_new();
     for (uint32_t i = 0; i < PEERS; i++) {
         shared[i].page = &page[i];
         peer[i] = (struct peer){.client = i != NEW,
@@ -67,7 +65,7 @@ static uint32_t held(uint32_t i, uint32_t slot)
 
 static void joined(uint32_t i)
 {
-    topology_joined(topology, &peer[i], peer[NEW].id);
+    topology_joined(&peer[i], peer[NEW].id);
 }
 
 Test(newcomer, is_held_on_every_device_until_clients_above_join)
@@ -87,7 +85,7 @@ Test(newcomer, is_held_on_every_device_until_clients_above_join)
     joined(0);
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         cr_assert_eq(held(NEW, slot), 0);
-    cr_assert_eq(topology_expire(topology, peer, now), -1);
+    cr_assert_eq(topology_expire(peer, now), -1);
 }
 
 Test(newcomer, is_released_after_timeout_if_clients_above_stay_silent)
@@ -97,10 +95,10 @@ Test(newcomer, is_released_after_timeout_if_clients_above_stay_silent)
     comes();
     device(&peer[NEW]);
     topology_settle(&peer[NEW]);
-    due = topology_expire(topology, peer, now);
+    due = topology_expire(peer, now);
     cr_assert(due > LEAST_MS && due < MOST_MS, "%d", due);
     cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW);
-    cr_assert_eq(topology_expire(topology, peer, now + (uint64_t)due * NS_PER_MS), -1);
+    cr_assert_eq(topology_expire(peer, now + (uint64_t)due * NS_PER_MS), -1);
     cr_assert_eq(held(NEW, SLOT), 0);
     joined(0);
     joined(1);
@@ -114,18 +112,18 @@ Test(newcomer, does_not_wait_for_stalled_or_removed_clients)
     device(&peer[NEW]);
     topology_settle(&peer[NEW]);
     cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW);
-    topology_remove(topology, peer, &peer[1]);
+    topology_remove(peer, &peer[1]);
     cr_assert_eq(held(NEW, SLOT), 0);
 }
 
 Test(newcomer, is_not_held_without_clients_above)
 {
-    topology_remove(topology, peer, &peer[0]);
-    topology_remove(topology, peer, &peer[1]);
+    topology_remove(peer, &peer[0]);
+    topology_remove(peer, &peer[1]);
     peer[0].client = peer[1].client = false;
     comes();
     cr_assert_eq(held(NEW, SLOT), 0);
-    cr_assert_eq(topology_expire(topology, peer, now), -1);
+    cr_assert_eq(topology_expire(peer, now), -1);
 }
 
 Test(newcomer, is_released_on_device_without_clients_above)
@@ -133,8 +131,8 @@ Test(newcomer, is_released_on_device_without_clients_above)
     static const uint8_t gpu[16] = {2};
 
     comes();
-    cr_assert_eq(topology_device(topology, &peer[NEW], SLOT, gpu), 0);
-    topology_update(topology, peer, &peer[NEW]);
+    cr_assert_eq(topology_device(&peer[NEW], SLOT, gpu), 0);
+    topology_update(peer, &peer[NEW]);
     cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW, "it may name another one");
     topology_settle(&peer[NEW]);
     cr_assert_eq(held(NEW, SLOT), 0);
@@ -148,7 +146,7 @@ Test(newcomer, is_not_held_again_when_another_client_rises)
     joined(0);
     joined(1);
     peer[2].level = peer[2].lowest = 3; /* it has risen */
-    topology_update(topology, peer, &peer[2]);
+    topology_update(peer, &peer[2]);
     cr_assert_eq(joins, 3 + 1, "the other one of its level is below it too: %u", joins);
     cr_assert_eq(held(NEW, SLOT), 0);
 }

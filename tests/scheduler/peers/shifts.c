@@ -8,7 +8,6 @@
 
 enum { PEERS = 4, SLOT = 2 /* of every peer */, ONCE_STOOD = 16 /* scans with progress */ };
 
-static struct topology *topology;
 static struct cutin_page page[PEERS];
 static struct shared_page shared[PEERS];
 static struct peer peer[PEERS]; /* the first one is the service */
@@ -21,7 +20,6 @@ static void set_up(void)
 {
     static const uint8_t gpu[16] = {1}, other_gpu[16] = {2};
 
-    topology = topology_new();
     for (uint32_t i = 0; i < PEERS; i++) {
         shared[i].page = &page[i];
         peer[i] = (struct peer){.client = true,
@@ -31,8 +29,8 @@ static void set_up(void)
                                 .lowest = i > 0 ? 0 : 3,
                                 .page = &shared[i],
                                 .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
-        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
-        cr_assert_eq(topology_device(topology, &peer[i], SLOT + 1, other_gpu), 0);
+        cr_assert_eq(topology_device(&peer[i], SLOT, gpu), 0);
+        cr_assert_eq(topology_device(&peer[i], SLOT + 1, other_gpu), 0);
     }
 }
 

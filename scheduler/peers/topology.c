@@ -28,9 +28,155 @@ struct link {
 static struct device *devices;
 static struct link *links;
 
-/* ---- devices and bits ------------------------------------------------------------------------ */
+/* ---- links ----------------------------------------------------------------------------------- */
 
-static void link_update(struct peer *owner, struct peer *other);
+static struct link *link_find(uint64_t owner, uint64_t other)
+{
+    struct link_key key = {owner, other};
+    struct link *link;
+
+    HASH_FIND(hh, links, &key, sizeof(key), link);
+    return link;
+}
+
+const uint8_t *topology_words(const struct peer *owner, const struct peer *other)
+{
+    const struct link *link = link_find(owner->id, other->id);
+
+    return link ? link->told.words : NULL;
+}
+
+/* Fills in which words of `other` work of each level holds. */
+static void words_of(const struct peer *other, uint8_t words[PAGE_LEVELS])
+{
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+        uint32_t levels =
+            other->flat ? level > other->level : page_held_levels(level, other->level);
+
+        words[level] = (uint8_t)(other->bounded ? PAGE_BOTH(levels) : PAGE_HOLD(levels));
+    }
+}
+
+/* Fills in what `owner` is to know of `other`; false: it may hold it nowhere. */
+static bool match(const struct peer *owner, const struct peer *other, struct link_told *told)
+{
+    bool any = false;
+
+    words_of(other, told->words);
+    memset(told->slot, PROTOCOL_NO_SLOT, PAGE_DEVICES);
+    if (owner->level <= other->lowest)
+        return false;
+    for (uint32_t mine = 0; mine < PAGE_DEVICES; mine++) {
+        const struct peer_device *at = &owner->device[mine];
+
+        for (uint32_t its = 0; at->bit != PROTOCOL_NO_BIT && its < PAGE_DEVICES; its++)
+            if (other->device[its].device == at->device && other->device[its].told) {
+                told->slot[mine] = (uint8_t)its;
+                any = true;
+            }
+    }
+    return any;
+}
+
+static void link_tell(const struct link *link, bool page)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_JOIN);
+    m.join.client = link->key.other;
+    link->owner->joins++;
+    m.join.with_page = page;
+    memcpy(m.join.words, link->told.words, sizeof(m.join.words));
+    memcpy(m.join.slot, link->told.slot, sizeof(m.join.slot));
+    peer_send(link->owner, &m, page ? link->other->page : NULL);
+}
+
+/* ---- new clients ----------------------------------------------------------------------------- */
+
+static void new_write(const struct peer *p, uint32_t words, uint64_t now)
+{
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        page_write_bit(&p->page->page->device[slot], PAGE_BIT_NEW, words, PAGE_WORDS, now);
+}
+
+/* If it is held as new: ends that when it has met all above it, or is too `late`. */
+static void new_end(struct peer *p, bool late)
+{
+    if (!p->new_till_ns || (!late && (p->expects || p->strangers)))
+        return;
+    new_write(p, 0, 0);
+    p->new_till_ns = 0;
+}
+
+static void link_meet(struct link *link)
+{
+    link->other->strangers -= link->strange;
+    link->strange = false;
+    new_end(link->other, false);
+}
+
+int topology_joined(struct peer *p, uint64_t client)
+{
+    struct link *link = link_find(p->id, client);
+
+    if (!p->joins)
+        return -EPROTO;
+    p->joins--;
+    if (link)
+        link_meet(link);
+    return 0;
+}
+
+static void link_add(struct peer *owner, struct peer *other, const struct link_told *told)
+{
+    struct link *link = malloc(sizeof(*link));
+
+    if (!link) {
+        owner->dead = true; /* better to register again later than to hold only some */
+        return;
+    }
+    *link = (struct link){.key = {owner->id, other->id}, owner, other, *told};
+    HASH_ADD(hh, links, key, sizeof(link->key), link);
+    link->strange = other->expects && !owner->stalled;
+    other->strangers += link->strange;
+    owner->below++;
+    other->above++;
+    atomic_fetch_add(&other->page->page->above, 1);
+    link_tell(link, true);
+}
+
+static void link_remove(struct link *link)
+{
+    union message m;
+
+    HASH_DEL(links, link);
+    link_meet(link);
+    link->owner->below--;
+    link->other->above--;
+    atomic_fetch_sub(&link->other->page->page->above, 1);
+    message_init(&m, MESSAGE_LEAVE);
+    m.leave.client = link->key.other;
+    peer_send(link->owner, &m, NULL);
+    free(link);
+}
+
+static void link_update(struct peer *owner, struct peer *other)
+{
+    struct link *link = link_find(owner->id, other->id);
+    struct link_told told;
+    bool any = match(owner, other, &told);
+
+    if (!link && any) {
+        link_add(owner, other, &told);
+    } else if (link && !any) {
+        link_remove(link);
+    } else if (link && memcmp(&link->told, &told, sizeof(told)) != 0) {
+        link->told = told;
+        link_tell(link, false);
+    }
+}
+
+/* ---- devices and bits ------------------------------------------------------------------------ */
 
 /* The next free one behind the one that was taken last. */
 static uint32_t bit_take(struct device *d)
@@ -187,182 +333,6 @@ int topology_device(struct peer *p, uint32_t slot, const uint8_t uuid[16])
     return 0;
 }
 
-/* ---- links ----------------------------------------------------------------------------------- */
-
-static struct link *link_find(uint64_t owner, uint64_t other)
-{
-    struct link_key key = {owner, other};
-    struct link *link;
-
-    HASH_FIND(hh, links, &key, sizeof(key), link);
-    return link;
-}
-
-const uint8_t *topology_words(const struct peer *owner, const struct peer *other)
-{
-    const struct link *link = link_find(owner->id, other->id);
-
-    return link ? link->told.words : NULL;
-}
-
-/* Fills in which words of `other` work of each level holds. */
-static void words_of(const struct peer *other, uint8_t words[PAGE_LEVELS])
-{
-    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
-        uint32_t levels =
-            other->flat ? level > other->level : page_held_levels(level, other->level);
-
-        words[level] = (uint8_t)(other->bounded ? PAGE_BOTH(levels) : PAGE_HOLD(levels));
-    }
-}
-
-/* Fills in what `owner` is to know of `other`; false: it may hold it nowhere. */
-static bool match(const struct peer *owner, const struct peer *other, struct link_told *told)
-{
-    bool any = false;
-
-    words_of(other, told->words);
-    memset(told->slot, PROTOCOL_NO_SLOT, PAGE_DEVICES);
-    if (owner->level <= other->lowest)
-        return false;
-    for (uint32_t mine = 0; mine < PAGE_DEVICES; mine++) {
-        const struct peer_device *at = &owner->device[mine];
-
-        for (uint32_t its = 0; at->bit != PROTOCOL_NO_BIT && its < PAGE_DEVICES; its++)
-            if (other->device[its].device == at->device && other->device[its].told) {
-                told->slot[mine] = (uint8_t)its;
-                any = true;
-            }
-    }
-    return any;
-}
-
-static void link_tell(const struct link *link, bool page)
-{
-    union message m;
-
-    message_init(&m, MESSAGE_JOIN);
-    m.join.client = link->key.other;
-    link->owner->joins++;
-    m.join.with_page = page;
-    memcpy(m.join.words, link->told.words, sizeof(m.join.words));
-    memcpy(m.join.slot, link->told.slot, sizeof(m.join.slot));
-    peer_send(link->owner, &m, page ? link->other->page : NULL);
-}
-
-/* ---- new clients ----------------------------------------------------------------------------- */
-
-static void new_write(const struct peer *p, uint32_t words, uint64_t now)
-{
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        page_write_bit(&p->page->page->device[slot], PAGE_BIT_NEW, words, PAGE_WORDS, now);
-}
-
-/* If it is held as new: ends that when it has met all above it, or is too `late`. */
-static void new_end(struct peer *p, bool late)
-{
-    if (!p->new_till_ns || (!late && (p->expects || p->strangers)))
-        return;
-    new_write(p, 0, 0);
-    p->new_till_ns = 0;
-}
-
-int topology_expire(struct peer *peers, uint64_t now_ns)
-{
-    uint64_t due = 0;
-    bool more = false; /* is there more to come? */
-    struct device *d;
-
-    PEER_DEVICES (peers, p, at)
-        if (at->revoked != PROTOCOL_NO_BIT) {
-            p->dead |= now_ns > at->revoked_at_ns + RETURN_MS * NS_PER_MS;
-            more = true;
-        }
-    LL_FOREACH (devices, d)
-        if (d->freed_at_ns && now_ns > d->freed_at_ns + RETURN_MS * NS_PER_MS) {
-            d->freed_at_ns = 0;
-            bit_offer(peers, d);
-        } else {
-            more |= !!d->freed_at_ns;
-        }
-    if (more)
-        due = now_ns + RETURN_MS * NS_PER_MS;
-    PEER_CLIENTS (peers, p) {
-        new_end(p, now_ns >= p->new_till_ns);
-        if (p->new_till_ns && (!due || p->new_till_ns < due))
-            due = p->new_till_ns;
-    }
-    return due ? (int)((due - now_ns) / NS_PER_MS) + 1 : -1;
-}
-
-static void link_meet(struct link *link)
-{
-    link->other->strangers -= link->strange;
-    link->strange = false;
-    new_end(link->other, false);
-}
-
-int topology_joined(struct peer *p, uint64_t client)
-{
-    struct link *link = link_find(p->id, client);
-
-    if (!p->joins)
-        return -EPROTO;
-    p->joins--;
-    if (link)
-        link_meet(link);
-    return 0;
-}
-
-static void link_add(struct peer *owner, struct peer *other, const struct link_told *told)
-{
-    struct link *link = malloc(sizeof(*link));
-
-    if (!link) {
-        owner->dead = true; /* better to register again later than to hold only some */
-        return;
-    }
-    *link = (struct link){.key = {owner->id, other->id}, owner, other, *told};
-    HASH_ADD(hh, links, key, sizeof(link->key), link);
-    link->strange = other->expects && !owner->stalled;
-    other->strangers += link->strange;
-    owner->below++;
-    other->above++;
-    atomic_fetch_add(&other->page->page->above, 1);
-    link_tell(link, true);
-}
-
-static void link_remove(struct link *link)
-{
-    union message m;
-
-    HASH_DEL(links, link);
-    link_meet(link);
-    link->owner->below--;
-    link->other->above--;
-    atomic_fetch_sub(&link->other->page->page->above, 1);
-    message_init(&m, MESSAGE_LEAVE);
-    m.leave.client = link->key.other;
-    peer_send(link->owner, &m, NULL);
-    free(link);
-}
-
-static void link_update(struct peer *owner, struct peer *other)
-{
-    struct link *link = link_find(owner->id, other->id);
-    struct link_told told;
-    bool any = match(owner, other, &told);
-
-    if (!link && any) {
-        link_add(owner, other, &told);
-    } else if (link && !any) {
-        link_remove(link);
-    } else if (link && memcmp(&link->told, &told, sizeof(told)) != 0) {
-        link->told = told;
-        link_tell(link, false);
-    }
-}
-
 /* Writes into each page how many others there are beside its client. */
 static void topology_write_beside(struct peer *peers)
 {
@@ -426,6 +396,34 @@ void topology_update(struct peer *peers, struct peer *p)
         link_update(other, p);
     }
     topology_write_beside(peers);
+}
+
+int topology_expire(struct peer *peers, uint64_t now_ns)
+{
+    uint64_t due = 0;
+    bool more = false; /* is there more to come? */
+    struct device *d;
+
+    PEER_DEVICES (peers, p, at)
+        if (at->revoked != PROTOCOL_NO_BIT) {
+            p->dead |= now_ns > at->revoked_at_ns + RETURN_MS * NS_PER_MS;
+            more = true;
+        }
+    LL_FOREACH (devices, d)
+        if (d->freed_at_ns && now_ns > d->freed_at_ns + RETURN_MS * NS_PER_MS) {
+            d->freed_at_ns = 0;
+            bit_offer(peers, d);
+        } else {
+            more |= !!d->freed_at_ns;
+        }
+    if (more)
+        due = now_ns + RETURN_MS * NS_PER_MS;
+    PEER_CLIENTS (peers, p) {
+        new_end(p, now_ns >= p->new_till_ns);
+        if (p->new_till_ns && (!due || p->new_till_ns < due))
+            due = p->new_till_ns;
+    }
+    return due ? (int)((due - now_ns) / NS_PER_MS) + 1 : -1;
 }
 
 void topology_open_holds(struct peer *peers, const struct peer *p)

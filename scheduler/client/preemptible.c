@@ -2,7 +2,6 @@
 #include "scheduler/client/preemptible.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -63,12 +62,10 @@ void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t level, uint
  * list. The kernel begins with the latest entry and stops after 2,048. Holds of more devices end
  * when the daemon looks. */
 
-static_assert(sizeof(struct robust_entry) == sizeof(struct robust_list) &&
-                  offsetof(struct robust, distance) ==
-                      offsetof(struct robust_list_head, futex_offset) &&
-                  offsetof(struct robust, pending) ==
-                      offsetof(struct robust_list_head, list_op_pending),
-              "robust_list_head");
+/* A struct robust_list that need not be aligned. */
+struct robust_entry {
+    struct robust_list *next;
+} __attribute__((packed, aligned(4)));
 /* An entry is longer than a word, but the next device's bits begin behind it, and a client has one
  * bit of each device. */
 static_assert(PAGE_DEVICES * PAGE_OWNERS * sizeof(uint32_t) + sizeof(struct robust_entry) <=
@@ -80,10 +77,10 @@ void preemptible_begin(struct preemptible *b)
 {
     struct robust *r = &b->robust;
 
-    r->distance = (long)offsetof(struct cutin_page, owner) - (long)page_tail();
-    r->first.next = &r->first;
+    r->head.futex_offset = (long)offsetof(struct cutin_page, owner) - (long)page_tail();
+    r->head.list.next = &r->head.list;
     /* This replaces glibc's list for this thread, which holds no robust mutex. */
-    r->thread = syscall(SYS_set_robust_list, &r->first, sizeof(struct robust_list_head)) == 0
+    r->thread = syscall(SYS_set_robust_list, &r->head, sizeof(r->head)) == 0
                     ? (uint32_t)syscall(SYS_gettid)
                     : 0;
 }
@@ -92,7 +89,7 @@ void preemptible_rearm(struct preemptible *b)
 {
     struct robust *r = &b->robust;
 
-    r->first.next = &r->first;
+    r->head.list.next = &r->head.list;
     for (struct preemptible_page *p = atomic_load(&b->head); p && r->thread;
          p = atomic_load(&p->next))
         for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
@@ -102,11 +99,11 @@ void preemptible_rearm(struct preemptible *b)
                 continue;
             _Atomic uint32_t *owner =
                 &p->page->owner[p->device[d] - p->page->device][__builtin_ctz(bit)];
-            struct robust_entry *entry = (void *)((char *)owner - r->distance);
+            void *entry = (char *)owner - r->head.futex_offset;
 
             atomic_store(owner, r->thread);
-            entry->next = r->first.next;
-            r->first.next = entry;
+            ((struct robust_entry *)entry)->next = r->head.list.next;
+            r->head.list.next = entry;
         }
 }
 

@@ -9,6 +9,7 @@
 #ifndef CUTIN_SCHEDULER_CLIENT_PREEMPTIBLE_H
 #define CUTIN_SCHEDULER_CLIENT_PREEMPTIBLE_H
 
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,15 +17,10 @@
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 
-/* What set_robust_list(2) takes; its entries need not be aligned. */
-struct robust_entry {
-    struct robust_entry *next;
-} __attribute__((packed, aligned(4)));
+/* What set_robust_list(2) takes. */
 struct robust {
-    struct robust_entry first __attribute__((aligned(8))); /* the head of a ring */
-    long distance;
-    struct robust_entry *pending;
-    uint32_t thread; /* which keeps the bits; 0: the kernel has no such lists */
+    struct robust_list_head head; /* of a ring */
+    uint32_t thread;              /* which keeps the bits; 0: the kernel has no such lists */
 };
 
 struct preemptible_page {

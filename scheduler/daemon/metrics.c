@@ -40,9 +40,10 @@ static void print_label(FILE *out, const char *name)
 }
 
 /* Prints the labels up to the last bracket. */
-static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
+static void print_labels(FILE *out, const struct peer_device *at)
 {
-    const uint8_t *uuid = p->device[slot].device->uuid;
+    const uint8_t *uuid = at->device->uuid;
+    const struct peer *p = at->peer;
 
     fprintf(out, "{client=\"%" PRIu64 "\",pid=\"%d\",uid=\"%u\",level=\"%s\",name=\"", p->id,
             (int)p->who.pid, (unsigned)p->who.uid, level_name(p->level));
@@ -55,15 +56,14 @@ static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
     fputc('"', out);
 }
 
-static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct series *s)
+static void print_value(FILE *out, struct peer_device *at, const struct series *s)
 {
-    const char *counters = (const char *)&p->page->page->device[slot].counters;
-    const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)(counters + s->at);
-    uint64_t n = s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(&p->device[slot])
+    const void *counter = (const char *)&device_page(at)->counters + s->at;
+    uint64_t n = s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(at)
                                                                  : figure_read_clamped(counter);
 
     fprintf(out, "cutin_%s", s->name);
-    print_labels(out, p, slot);
+    print_labels(out, at);
     if (strstr(s->name, "_seconds"))
         fprintf(out, "} %" PRIu64 ".%09" PRIu64 "\n", n / 1000000000, n % 1000000000);
     else
@@ -71,16 +71,13 @@ static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct s
 }
 
 /* Prints one line for each pair of a held client and a holder. */
-static void print_held(FILE *out, const struct peer *peers, const struct peer *p, uint32_t slot)
+static void print_held(FILE *out, const struct peer *peers, const struct peer_device *at)
 {
-    const struct device *device = p->device[slot].device;
-    struct hold hold;
+    struct hold hold = hold_read(at, clock_ns());
 
-    if (!hold_read(&p->device[slot], clock_ns(), &hold))
-        return;
-    for (const struct peer *h = NULL; (h = hold_next_holder(peers, device, &hold, h));) {
+    for (const struct peer *h = NULL; (h = hold_next_holder(peers, at->device, &hold, h));) {
         fputs("cutin_held_seconds", out);
-        print_labels(out, p, slot);
+        print_labels(out, at);
         fprintf(out, ",holder=\"%" PRIu64 "\",holder_pid=\"%d\",holder_name=\"", h->id,
                 (int)h->who.pid);
         print_label(out, h->name);
@@ -141,9 +138,9 @@ void metrics_print(FILE *out, const struct daemon *d)
     for (const struct series *s = series; s < series + sizeof(series) / sizeof(*s); s++) {
         print_head(out, s->name, s->help);
         PEER_DEVICES (peers, p, at)
-            print_value(out, p, device_slot(at), s);
+            print_value(out, at, s);
     }
     print_head(out, "held_seconds", "How long a holder held the process without a break.");
     PEER_DEVICES (peers, p, at)
-        print_held(out, peers, p, device_slot(at));
+        print_held(out, peers, at);
 }

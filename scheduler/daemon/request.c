@@ -15,22 +15,23 @@
  * A row has some kilobytes, and any user may ask. So rows are made as the socket takes them, and a
  * peer that does not take them is not read any more. */
 
-static void row_device(struct message_row_device *row, struct peer *p, uint32_t slot,
-                       const struct page_device *device, uint64_t now)
+static void row_device(struct message_row_device *row, struct peer_device *at, uint64_t now)
 {
-    struct hold hold;
+    const struct page_device *device = device_page(at);
+    struct hold hold = hold_read(at, now);
 
-    memcpy(row->uuid, p->device[slot].device->uuid, sizeof(row->uuid));
+    memcpy(row->uuid, at->device->uuid, sizeof(row->uuid));
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
-    row->bit = p->device[slot].bit;
-    row->held_for_ns = hold_read(&p->device[slot], now, &hold) ? hold.ns : 0;
+    row->bit = at->bit;
+    row->held_for_ns = hold.bits ? hold.ns : 0;
     memcpy(row->io_kernel, device->io_kernel, sizeof(row->io_kernel) - 1);
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
+        row->held[l] =
+            atomic_load_explicit(&device->hold[at->peer->flat ? 0 : l], memory_order_relaxed);
 #define COPY(field, help) row->field = figure_read_clamped(&device->counters.field);
     PAGE_COUNTERS(COPY)
 #undef COPY
-    row->gpu_ns = usage_ns(&p->device[slot]);
+    row->gpu_ns = usage_ns(at);
 }
 
 static void send_row(struct peer *to, struct peer *p, uint64_t now)
@@ -59,7 +60,7 @@ static void send_row(struct peer *to, struct peer *p, uint64_t now)
     memcpy(m.row.name, p->name, sizeof(m.row.name));
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)
-            row_device(&m.row.device[m.row.devices++], p, slot, &page->device[slot], now);
+            row_device(&m.row.device[m.row.devices++], &p->device[slot], now);
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 #define COPY(field, help)                                                                          \
     m.row.field##_times[i] = atomic_load_explicit(&page->times.field[i], memory_order_relaxed);

@@ -23,21 +23,19 @@ static uint64_t ended(const struct peer_device *at)
     return figure_read(&device_page(at)->counters.holds);
 }
 
-bool hold_read(const struct peer_device *at, uint64_t now_ns, struct hold *hold)
+struct hold hold_read(const struct peer_device *at, uint64_t now_ns)
 {
     const struct peer *p = at->peer;
     const struct page_device *device = device_page(at);
     uint32_t word = p->flat ? 0 : p->lowest;
     uint64_t since = figure_read(&device->hold_since_ns[word]);
+    uint32_t bits = atomic_load_explicit(&device->hold[word], memory_order_relaxed);
 
-    hold->bits =
-        atomic_load_explicit(&device->hold[word], memory_order_relaxed) & PAGE_BITS_CLIENTS;
     if (since < p->client_since_ns)
         since = p->client_since_ns;
     if (at->hold_began_ns && at->hold_began_ns < since && at->holds_before == ended(at))
         since = at->hold_began_ns;
-    hold->ns = now_ns > since ? now_ns - since : 0;
-    return hold->bits != 0;
+    return (struct hold){bits & PAGE_BITS_CLIENTS, now_ns > since ? now_ns - since : 0};
 }
 
 const struct peer *hold_next_holder(const struct peer *peers, const struct device *device,
@@ -88,7 +86,6 @@ int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
 {
     static uint64_t due_ns;
     bool any = false;
-    struct hold hold;
 
     PEER_CLIENTS (peers, p)
         any |= p->above > 0;
@@ -97,16 +94,15 @@ int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     PEER_DEVICES (peers, p, at) {
-        bool waits, held;
-        uint64_t after;
-
         if (p->above == 0)
             continue;
         /* The page says only when the latest holder began. A hold is as long as the held process,
          * with work that waits, has seen no end of it, whichever clients hold it in turn. */
-        waits = figure_read(&device_page(at)->counters.waiting) > 0;
-        after = ended(at);
-        held = waits && hold_read(at, now_ns, &hold);
+        bool waits = figure_read(&device_page(at)->counters.waiting) > 0;
+        uint64_t after = ended(at);
+        struct hold hold = hold_read(at, now_ns);
+        bool held = waits && hold.bits;
+
         at->hold_began_ns = held ? now_ns - hold.ns : 0;
         at->holds_before = after;
         /* Warns only of long holds, and not again too soon. */

@@ -26,12 +26,12 @@ static inline bool device_has_work(const struct page_device *device)
 bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns);
 
 struct hold {
-    uint32_t bits; /* of clients that hold */
+    uint32_t bits; /* of clients that hold; 0: it is not held */
     uint64_t ns;   /* for how long without a break */
 };
 
-/* Reads the hold of the lowest streams of a client on a device; false: they are not held. */
-bool hold_read(const struct peer_device *at, uint64_t now_ns, struct hold *hold);
+/* Reads the hold of the lowest streams of a client on a device. */
+struct hold hold_read(const struct peer_device *at, uint64_t now_ns);
 /* The next client after `from` that takes part in this hold, or the first; NULL: no more. */
 const struct peer *hold_next_holder(const struct peer *peers, const struct device *device,
                                     const struct hold *hold, const struct peer *from);

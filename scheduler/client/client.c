@@ -90,22 +90,6 @@ bool calm_is_on(void)
     return atomic_load(&client_calm_word) == CALM;
 }
 
-/* One look, at every tick. True: no call has come for a second. */
-static bool calm_due(uint64_t now_ns)
-{
-    uint32_t now = atomic_load(&client_calm_word);
-
-    if (now != calm_seen || !calm_since_ns)
-        calm_since_ns = now_ns;
-    calm_seen = now;
-    if (now == UNWATCHED && now_ns - calm_since_ns >= QUIET_NS) {
-        atomic_store(&client_calm_word, WATCHED);
-        calm_seen = WATCHED;
-        calm_since_ns = now_ns;
-    }
-    return now == CALM || (now == WATCHED && now_ns - calm_since_ns >= QUIET_NS);
-}
-
 /* Any thread. True: the process was calm, so the caller must wake the client's thread. The beat is
  * written first: from then on the process may hold others, and may be stopped. */
 static bool calm_end(void)
@@ -127,15 +111,24 @@ void client_calm_end(void)
         state_wake();
 }
 
-/* How long to sleep if nothing is under way, and nothing will be until a call comes; else 0. A
- * later call finds the word watched, and changes it. `held`: a hold needs no bound as long as
- * nothing waits for its end. */
+/* One look, at every tick. How long to sleep if no call has come for a second, nothing is under
+ * way, and nothing will be until a call comes; else 0. A later call finds the word watched, and
+ * changes it. `held`: a hold needs no bound as long as nothing waits for its end. */
 static uint64_t calm_try(uint64_t now, bool held, bool looks)
 {
+    uint32_t word = atomic_load(&client_calm_word);
     uint64_t ns = 0;
     bool may;
 
-    if (!calm_due(now))
+    if (word != calm_seen || !calm_since_ns)
+        calm_since_ns = now;
+    calm_seen = word;
+    if (word == UNWATCHED && now - calm_since_ns >= QUIET_NS) {
+        atomic_store(&client_calm_word, WATCHED);
+        calm_seen = WATCHED;
+        calm_since_ns = now;
+    }
+    if (word == UNWATCHED || (word == WATCHED && now - calm_since_ns < QUIET_NS))
         return 0;
     looks |= MUTANT(ticks_for_ever) || (held && MUTANT(held_looks));
     may = !looks && !activity_any(&self.activity);
@@ -156,7 +149,7 @@ static uint64_t calm_try(uint64_t now, bool held, bool looks)
         if (atomic_compare_exchange_strong(&client_calm_word, &watched, CALM) || watched == CALM) {
             calm_seen = CALM;
             hold_limit_rebase(&self.hold_limit);
-        } else { /* a call has come since calm_due */
+        } else { /* a call has come since the look */
             atomic_store(&self.page->heartbeat_ns, now);
             ns = 0;
         }

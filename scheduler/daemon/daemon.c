@@ -246,20 +246,6 @@ static void remove_peer(struct daemon *d, struct peer *p)
     d->idle_since_ns = clock_ns();
 }
 
-/* Telling others of a peer that has gone may find more of them unusable: so start again. */
-static void remove_dead(struct daemon *d)
-{
-    struct peer *p = d->peers;
-
-    while (p)
-        if (p->dead) {
-            remove_peer(d, p);
-            p = d->peers;
-        } else {
-            p = p->next;
-        }
-}
-
 static void signal_ready(void *daemon, uint32_t events)
 {
     struct daemon *d = daemon;
@@ -322,7 +308,14 @@ int daemon_run(struct daemon *d)
 
     d->idle_since_ns = began;
     for (;;) {
-        remove_dead(d);
+        /* Telling others of a peer that has gone may find more of them unusable: so start again. */
+        for (struct peer *p = d->peers; p;)
+            if (p->dead) {
+                remove_peer(d, p);
+                p = d->peers;
+            } else {
+                p = p->next;
+            }
         stray_end();
         if ((rc = listener_check(d, began)) != 0)
             return rc;

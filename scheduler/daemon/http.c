@@ -224,27 +224,6 @@ struct http *http_new(const struct daemon *daemon, int socket)
     return h;
 }
 
-static void listen_again(struct http *h)
-{
-    char why[256];
-    int fd = metrics_listen(h->address, why, sizeof(why));
-    int rc = fd < 0 ? fd : listen_begin(h, fd);
-
-    h->ours = rc == 0;
-    h->file = metrics_inode(h->address);
-    if (fd >= 0 && rc != 0) {
-        snprintf(why, sizeof(why), "metrics at %s: %s", h->address, strerror(-rc));
-        h->listener = (struct watch){0};
-        metrics_unlisten(h->address);
-        close(fd);
-    }
-    if (h->ours && h->said)
-        log_line(LOG_WARN, "metrics are now served at %s", h->address);
-    else if (!h->ours && !h->said)
-        log_line(LOG_ERROR, "%s: continuing without metrics and trying again", why);
-    h->said = !h->ours;
-}
-
 int http_maintain(struct http *h, uint64_t now_ns)
 {
     if (now_ns < h->maintain_due_ns)
@@ -257,10 +236,27 @@ int http_maintain(struct http *h, uint64_t now_ns)
         h->listener = (struct watch){0};
         h->ours = false;
     }
-    if (h->listener.user)
+    if (h->listener.user) {
         watch_change(&h->listener, EPOLLIN);
-    else
-        listen_again(h);
+    } else {
+        char why[256];
+        int fd = metrics_listen(h->address, why, sizeof(why));
+        int rc = fd < 0 ? fd : listen_begin(h, fd);
+
+        h->ours = rc == 0;
+        h->file = metrics_inode(h->address);
+        if (fd >= 0 && rc != 0) {
+            snprintf(why, sizeof(why), "metrics at %s: %s", h->address, strerror(-rc));
+            h->listener = (struct watch){0};
+            metrics_unlisten(h->address);
+            close(fd);
+        }
+        if (h->ours && h->said)
+            log_line(LOG_WARN, "metrics are now served at %s", h->address);
+        else if (!h->ours && !h->said)
+            log_line(LOG_ERROR, "%s: continuing without metrics and trying again", why);
+        h->said = !h->ours;
+    }
     for (struct http_connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
         if (c->watch.user && now_ns - c->since_ns > PATIENCE_NS)
             drop(c);

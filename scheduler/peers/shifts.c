@@ -57,13 +57,10 @@ static bool stands(struct peer_device *mine, uint64_t round_ns, uint64_t now)
     return mine->stood != 0;
 }
 
-/* One of its commands outlasts the longest shift, and so runs in those of others, too. */
-static bool outlasts(const struct peer_device *mine)
+static uint32_t long_us(const struct peer_device *mine)
 {
     return atomic_load_explicit(&mine->peer->page->page->long_us[device_slot(mine)],
-                                memory_order_relaxed) > (uint32_t)SHIFT_BASE_US
-                                                            << SHIFTS_DOUBLED_MOST &&
-           !MUTANT(long_has_shifts);
+                                memory_order_relaxed);
 }
 
 /* It is held by the policy, and what it had in flight when its turn ended still runs. */
@@ -87,7 +84,11 @@ static void look(struct peer_device *mine, uint64_t now)
     const struct device_work *work = &mine->device->work;
     uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
     uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
-    bool lacked = mine->lacks, standing = stands(mine, round_ns, now) || outlasts(mine),
+    /* Or one of its commands outlasts the longest shift, and so runs in those of others, too. */
+    bool lacked = mine->lacks,
+         standing = stands(mine, round_ns, now) ||
+                    (long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
+                     !MUTANT(long_has_shifts)),
          overrun = overruns(mine);
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     bool works =
@@ -118,8 +119,7 @@ static void arrange(struct peer *peers)
         mine->device->work = (struct device_work){0};
     PEER_DEVICES (peers, p, mine) {
         struct device_work *work = &mine->device->work;
-        uint32_t us =
-            atomic_load_explicit(&p->page->page->long_us[device_slot(mine)], memory_order_relaxed);
+        uint32_t us = long_us(mine);
 
         work->done += stand_progress(mine);
         if (mine->sliced)

@@ -175,19 +175,6 @@ static int parse_id(const char *text, uint32_t *id)
     return 0;
 }
 
-/* A pattern for the whole tree would match everything, and is refused. */
-static int parse_cgroup(struct rule *rule, const char *text)
-{
-    size_t length = strlen(text);
-
-    while (length > 0 && text[length - 1] == '/')
-        length--;
-    if (length == 0 || !path_is_whole(text, length) || strstr(text, "//") || length >= PATH_MAX)
-        return -EINVAL;
-    rule->path = strndup(text, length);
-    return rule->path ? 0 : -ENOMEM;
-}
-
 enum form { EVERYBODY, USER, UIDS, GROUP, GID, CGROUP, ACCOUNT, FORMS };
 static const struct {
     const char *word;
@@ -208,6 +195,7 @@ static int rule_parse(struct rule *rule, const char *text)
     const struct passwd *user;
     const struct group *group;
     enum form form = 0;
+    size_t length;
     int rc;
 
     while (form < FORMS && strncmp(text, forms[form].word, strlen(forms[form].word)) != 0)
@@ -238,8 +226,13 @@ static int rule_parse(struct rule *rule, const char *text)
         return group ? 0 : -ENOENT;
     case GID:
         return parse_id(text, &rule->first);
-    case CGROUP:
-        return parse_cgroup(rule, text);
+    case CGROUP: /* a pattern for the whole tree would match everything, and is refused */
+        for (length = strlen(text); length > 0 && text[length - 1] == '/';)
+            length--;
+        if (length == 0 || !path_is_whole(text, length) || strstr(text, "//") || length >= PATH_MAX)
+            return -EINVAL;
+        rule->path = strndup(text, length);
+        return rule->path ? 0 : -ENOMEM;
     default:
         snprintf(rule->account, sizeof(rule->account), "%s", text);
         return job_account_check(text);

@@ -21,12 +21,7 @@
 #ifndef CUTIN_SCHEDULER_CLIENT_ACTIVITY_H
 #define CUTIN_SCHEDULER_CLIENT_ACTIVITY_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "scheduler/client/preemptible.h"
-#include "scheduler/wire/page.h"
 #include "scheduler/client/waker.h"
 
 #define ACTIVITY_STALL_NS 20000000u

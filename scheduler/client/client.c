@@ -8,7 +8,6 @@
  */
 #include "scheduler/client/client.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -13,11 +13,6 @@
 #ifndef CUTIN_SCHEDULER_CLIENT_CLIENT_H
 #define CUTIN_SCHEDULER_CLIENT_CLIENT_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 
 enum { CLIENT_TICK_MS = 10 };

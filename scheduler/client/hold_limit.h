@@ -21,9 +21,6 @@
 #ifndef CUTIN_SCHEDULER_CLIENT_HOLD_LIMIT_H
 #define CUTIN_SCHEDULER_CLIENT_HOLD_LIMIT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "scheduler/wire/page.h"
 
 #define HOLD_LIMIT_OPEN_NS 2000000u

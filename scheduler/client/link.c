@@ -9,7 +9,6 @@
  * may keep it for as long as a full ring takes to drain. This thread never enters the driver, so it
  * writes the heartbeat, too: a process that runs keeps its holds.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>

@@ -10,11 +10,7 @@
 #define CUTIN_SCHEDULER_CLIENT_PREEMPTIBLE_H
 
 #include <linux/futex.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
-#include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 
 /* What set_robust_list(2) takes. */

@@ -8,11 +8,6 @@
 #ifndef CUTIN_SCHEDULER_CLIENT_STATE_H
 #define CUTIN_SCHEDULER_CLIENT_STATE_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "scheduler/client/activity.h"
 #include "scheduler/client/hold_limit.h"
 #include "scheduler/client/client.h"

@@ -1,7 +1,6 @@
 /*
  * cutind.c - the daemon's command line, and its service manager.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
@@ -10,7 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "common/number.h"
 #include "scheduler/daemon/daemon.h"

@@ -14,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/list.h"
-#include "scheduler/peers/peer.h"
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)
 #define FRESH_NS    (100ull * NS_PER_MS)

@@ -15,7 +15,6 @@
  */
 #include "scheduler/daemon/daemon.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -3,14 +3,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 /* No more than the daemon has room for. Connections that come too often are refused in
  * microseconds, so that the backlog is soon empty. */

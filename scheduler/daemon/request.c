@@ -2,7 +2,6 @@
  * request.c - what clients and commands ask of the daemon, and what they may order about running
  * clients: level, weight, budget, depth, pause, resume, reset.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "scheduler/daemon/daemon.h"

@@ -11,8 +11,6 @@
  */
 #include "scheduler/peers/scan.h"
 
-#include <stdio.h>
-
 #include "common/printable.h"
 
 enum { SCAN_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };

@@ -9,7 +9,6 @@
  */
 #include "scheduler/peers/scan.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { SCAN_MS = 500, SOON_MS = 50 };

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/types.h>
 #include <uthash.h>
 #include <utlist.h>
 

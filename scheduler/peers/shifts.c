@@ -9,7 +9,6 @@
  */
 #include "scheduler/peers/scan.h"
 
-#include "common/bounds.h"
 #include "common/mutant.h"
 
 enum {

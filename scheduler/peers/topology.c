@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
-#include <utlist.h>
 
 #include "common/clock.h"
 

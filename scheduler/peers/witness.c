@@ -16,8 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "scheduler/wire/page.h"
-
 /* The part to which other clients write. */
 enum { AT = offsetof(struct cutin_page, device), SIZE = 4096 };
 

@@ -8,7 +8,6 @@
 #define CUTIN_SCHEDULER_POLICY_CONF_H
 
 #include <stdio.h>
-#include <sys/types.h>
 
 #include "scheduler/policy/policy.h"
 #include "scheduler/policy/rule.h"

@@ -35,7 +35,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "scheduler/wire/histogram.h"
 

@@ -33,10 +33,6 @@
 #ifndef CUTIN_SCHEDULER_WIRE_PROTOCOL_H
 #define CUTIN_SCHEDULER_WIRE_PROTOCOL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/bounds.h"
 #include "scheduler/wire/page.h"
 

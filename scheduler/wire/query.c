@@ -1,7 +1,6 @@
 /* query.c - see query.h. */
 #include "scheduler/wire/query.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

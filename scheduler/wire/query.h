@@ -14,10 +14,6 @@
 #ifndef CUTIN_SCHEDULER_WIRE_QUERY_H
 #define CUTIN_SCHEDULER_WIRE_QUERY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "scheduler/wire/protocol.h"
 
 enum { QUERY_WAIT_MS = 10000 }; /* a busy machine's daemon may take seconds */

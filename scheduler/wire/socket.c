@@ -1,7 +1,6 @@
 /* socket.c - see socket.h. */
 #include "scheduler/wire/socket.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -159,8 +159,6 @@ static uint64_t calm_try(uint64_t now, bool held, bool looks)
     return ns < CALM_SLEEP_NS ? ns : CALM_SLEEP_NS;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
-
 static void *client_main(void *unused)
 {
     uint64_t next_tick = 0, interval = TICK_NS;
@@ -215,8 +213,6 @@ static void *client_main(void *unused)
     return NULL;
 }
 
-/* ---- public ---------------------------------------------------------------------------------- */
-
 /* Called with the lock; other threads have it meanwhile. */
 static void wait_for_welcome(void)
 {
@@ -263,26 +259,21 @@ static void configure(const struct client_config *cfg)
     self.paused = false;
 }
 
-/* False: threads that got no processor at client_close still run. There must be no second ones. */
-static bool late_have_ended(void)
-{
-    uint64_t by = clock_ns() + LATE_WAIT_NS;
-
-    if ((self.linked && !futex_wait_change(&self.link_ended, 0, by)) ||
-        (self.late && !futex_wait_change(&self.ended, 0, by)))
-        return false;
-    self.linked = self.late = false;
-    return true;
-}
-
 int client_open(const struct client_config *cfg)
 {
     int rc = 0;
 
     if (atomic_load(&self.forked))
         return -ECHILD;
-    if (!atomic_load(&self.open) && !late_have_ended())
-        return -EAGAIN;
+    if (!atomic_load(&self.open)) {
+        /* Threads that got no processor at client_close may still run: no second ones then. */
+        uint64_t by = clock_ns() + LATE_WAIT_NS;
+
+        if ((self.linked && !futex_wait_change(&self.link_ended, 0, by)) ||
+            (self.late && !futex_wait_change(&self.ended, 0, by)))
+            return -EAGAIN;
+        self.linked = self.late = false;
+    }
     pthread_mutex_lock(&self.lock);
     if (atomic_load(&self.open)) {
         rc = -EALREADY;

@@ -119,7 +119,9 @@ static void leave_daemon(void)
     struct cutin_page old;
 
     page_copy(&old, self.page);
-    if (page_make_private(self.page) != 0) {
+    if (page_make_private(self.page) == 0) {
+        refill(&old);
+    } else {
         /* The mapping failed for lack of memory: the old page stays, without the bits of others. */
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
             for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
@@ -127,12 +129,8 @@ static void leave_daemon(void)
                 atomic_fetch_and(&self.page->device[d].hold[l], PAGE_BIT_SELF);
             }
         atomic_store(&self.page->above, self.above_own);
-        return;
     }
-    refill(&old);
 }
-
-/* ---- the link -------------------------------------------------------------------------------- */
 
 static void retry_later(void)
 {
@@ -460,8 +458,6 @@ static void link_service(uint64_t now)
         preemptible_reap(&self.activity.preemptible))
         activity_refresh_all(&self.activity);
 }
-
-/* ---- the thread ------------------------------------------------------------------------------ */
 
 static bool beats_alone; /* only this thread has beaten since beat_ns, its last time */
 static uint64_t beat_ns;

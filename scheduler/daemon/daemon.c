@@ -61,8 +61,6 @@ static void process_ready(void *peer, uint32_t events)
     ((struct peer *)peer)->dead = true;
 }
 
-/* ---- coming ---------------------------------------------------------------------------------- */
-
 static void add_peer(struct daemon *d, int fd)
 {
     struct peer *p = limit_rate_exceeded(d, fd) ? NULL : peer_new(d, fd);
@@ -133,8 +131,6 @@ static int listener_check(struct daemon *d, uint64_t now_ns)
                  d->listener->why);
     return rc == -EADDRINUSE ? rc : 0;
 }
-
-/* ---- staying and going ----------------------------------------------------------------------- */
 
 /* Sends what no event announces room for. Gives up silent peers, and clients that have taken their
  * page's memory from under those above them. True: look again soon. */
@@ -257,8 +253,6 @@ static void signal_ready(void *daemon, uint32_t events)
             d->stop = true;
     }
 }
-
-/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* -1: never. */
 static int sooner(int a_ms, int b_ms)

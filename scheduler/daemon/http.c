@@ -52,8 +52,6 @@ struct http {
     struct http_connection connection[CONNECTIONS];
 };
 
-/* ---- answers --------------------------------------------------------------------------------- */
-
 static void text_put(struct text *text)
 {
     if (!text || --text->references > 0)
@@ -124,8 +122,6 @@ static struct text *figures(struct http *h)
         h->fresh->references++;
     return h->fresh;
 }
-
-/* ---- connections ----------------------------------------------------------------------------- */
 
 static void drop(struct http_connection *c)
 {

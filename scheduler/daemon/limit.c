@@ -207,8 +207,8 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
         return false;
     }
     /* A page is mapped once, however many devices it is for. */
-    for (uint32_t s = 0; s < PAGE_DEVICES; s++)
-        any_told |= p->device[s].told;
+    PEER_SLOTS (p, at)
+        any_told |= at->told;
     if (!any_told && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
         return false;
     if (!quota && (quota = calloc(1, sizeof(*quota)))) {
@@ -246,8 +246,7 @@ void limit_ban(const struct peer *p, uint64_t now_ns)
 
 void limit_leave(struct peer *p)
 {
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
-        struct peer_device *mine = &p->device[slot];
+    PEER_SLOTS (p, mine) {
         struct quota *quota = NULL;
 
         if (mine->counted)

@@ -57,9 +57,8 @@ static void send_row(struct peer *to, struct peer *p, uint64_t now)
     m.row.age_ms =
         (now - (since && since < p->client_since_ns ? since : p->client_since_ns)) / NS_PER_MS;
     memcpy(m.row.name, p->name, sizeof(m.row.name));
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device)
-            row_device(&m.row.device[m.row.devices++], &p->device[slot], now);
+    PEER_SLOTS (p, at)
+        row_device(&m.row.device[m.row.devices++], at, now);
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 #define COPY(field, help)                                                                          \
     m.row.field##_times[i] = atomic_load_explicit(&page->times.field[i], memory_order_relaxed);
@@ -167,12 +166,10 @@ void settings_reload(struct daemon *d)
     }
 }
 
-/* ---- orders -------------------------------------------------------------------------------- */
-
-static void write_pause(const struct peer *p, uint32_t slot)
+static void write_pause(const struct peer_device *at)
 {
-    page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0,
-                   PAGE_WORDS, clock_ns());
+    page_write_bit(device_page(at), PAGE_BIT_PAUSED, at->peer->paused ? PAGE_WORDS : 0, PAGE_WORDS,
+                   clock_ns());
 }
 
 /* Tells the client of the order, so that it carries it out or, if the daemon does that here, the
@@ -199,9 +196,8 @@ static int carry_out(const struct peer *from, struct peer *p, uint32_t kind, uin
         p->weight = value;
     } else if (kind == CONTROL_PAUSE || kind == CONTROL_RESUME) {
         p->paused = kind == CONTROL_PAUSE;
-        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-            if (p->device[slot].device)
-                write_pause(p, slot);
+        PEER_SLOTS (p, at)
+            write_pause(at);
     }
     return 0;
 }
@@ -238,8 +234,6 @@ static void on_control(struct peer *from, const struct message_control *order)
     limit_charge(from, count * (1 + d->count / 16));
     peer_send_done(from, rc, count);
 }
-
-/* ---- messages ------------------------------------------------------------------------------ */
 
 static int on_hello(struct peer *p, const struct message_hello *m)
 {
@@ -289,7 +283,7 @@ static int on_device(struct peer *p, const struct message_device *m)
     if (rc != 0)
         return rc;
     if (p->paused) /* a pause also holds on a new device */
-        write_pause(p, m->slot);
+        write_pause(&p->device[m->slot]);
     limit_admits_device(p, m->slot, clock_ns());
     topology_update(p->daemon->peers, p);
     if (p->device[m->slot].told || p->turned_away)

@@ -25,14 +25,10 @@ static void write_line(uint32_t severity, const char *text)
     char mark[32] = "cutind: ", line[700];
     const char *stream = getenv("JOURNAL_STREAM");
     unsigned long long dev, ino;
+    bool room = poll(&log, 1, 0) == 1 && (log.revents & POLLOUT);
     struct stat st;
     ssize_t n, written;
 
-    if (poll(&log, 1, 0) != 1 || !(log.revents & POLLOUT)) {
-        lost++;
-        log_dropped++;
-        return;
-    }
     /* systemd passes the device and inode of the journal's end of stderr. */
     if (stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && fstat(2, &st) == 0 &&
         st.st_dev == dev && st.st_ino == ino)
@@ -43,15 +39,10 @@ static void write_line(uint32_t severity, const char *text)
                      torn ? "\n" : "", mark, lost, mark, text);
     else
         n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
-    written = write(STDERR_FILENO, line, (size_t)n);
-    if (written == n) {
-        lost = 0;
-        torn = false;
-    } else { /* a full disk */
-        torn |= written > 0;
-        lost++;
-        log_dropped++;
-    }
+    written = room ? write(STDERR_FILENO, line, (size_t)n) : 0;
+    torn = written != n && (torn || written > 0); /* a full disk */
+    lost = written == n ? 0 : lost + 1;
+    log_dropped += written != n;
 }
 
 void log_about(struct user *user, uint32_t severity, const char *format, ...)

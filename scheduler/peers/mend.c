@@ -110,9 +110,8 @@ static void owners_find(struct peer *peers)
 void mend_client(struct peer *peers, struct peer *p)
 {
     owners_find(peers);
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device)
-            mend(&p->device[slot], PAGE_BITS_CLIENTS);
+    PEER_SLOTS (p, mine)
+        mend(mine, PAGE_BITS_CLIENTS);
 }
 
 int mend_scan(struct peer *peers, bool policed, uint64_t now_ns)

@@ -180,6 +180,11 @@ struct peer {
     for (__typeof__(*(peers)) *p = (peers); p; p = p->next)                                        \
         if (p->client)
 
+/* Walks the devices of one: it has each `at` a slot. */
+#define PEER_SLOTS(p, at)                                                                          \
+    for (__typeof__(*(p)->device) *at = (p)->device; at < (p)->device + PAGE_DEVICES; at++)        \
+        if (at->device)
+
 /* Walks all devices of those that are not dead: `p` has each `at` a slot. */
 #define PEER_DEVICES(peers, p, at)                                                                 \
     PEER_CLIENTS (peers, p)                                                                        \

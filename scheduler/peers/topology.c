@@ -302,9 +302,9 @@ int topology_bit_returned(struct peer *peers, struct peer *p, uint32_t slot)
 
 void topology_resend_bits(struct peer *p)
 {
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].bit != PROTOCOL_NO_BIT)
-            bit_tell(&p->device[slot]);
+    PEER_SLOTS (p, at)
+        if (at->bit != PROTOCOL_NO_BIT)
+            bit_tell(at);
 }
 
 int topology_device(struct peer *p, uint32_t slot, const uint8_t uuid[16])
@@ -313,8 +313,8 @@ int topology_device(struct peer *p, uint32_t slot, const uint8_t uuid[16])
 
     if (p->device[slot].device)
         return -EINVAL;
-    for (uint32_t s = 0; s < PAGE_DEVICES; s++)
-        if (p->device[s].device && memcmp(p->device[s].device->uuid, uuid, 16) == 0)
+    PEER_SLOTS (p, at)
+        if (memcmp(at->device->uuid, uuid, 16) == 0)
             return -EINVAL;
     LL_FOREACH (devices, d)
         if (memcmp(d->uuid, uuid, 16) == 0)
@@ -339,16 +339,14 @@ static void topology_write_beside(struct peer *peers)
     LL_FOREACH (devices, d)
         memset(d->up_to, 0, sizeof(d->up_to));
     PEER_CLIENTS (peers, p)
-        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-            for (uint32_t l = p->level; p->device[slot].device && l < PAGE_LEVELS; l++)
-                p->device[slot].device->up_to[l]++;
+        PEER_SLOTS (p, at)
+            for (uint32_t l = p->level; l < PAGE_LEVELS; l++)
+                at->device->up_to[l]++;
     PEER_CLIENTS (peers, p) {
         uint32_t most = 0;
 
-        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
-            d = p->device[slot].device;
-            most = d && d->up_to[p->level] > most ? d->up_to[p->level] : most;
-        }
+        PEER_SLOTS (p, at)
+            most = at->device->up_to[p->level] > most ? at->device->up_to[p->level] : most;
         if (most)
             atomic_store_explicit(&p->page->page->beside, most - 1, memory_order_relaxed);
     }
@@ -426,9 +424,9 @@ int topology_expire(struct peer *peers, uint64_t now_ns)
 
 void topology_open_holds(struct peer *peers, const struct peer *p)
 {
-    for (uint32_t s = 0; s < PAGE_DEVICES; s++)
-        if (p->device[s].bit != PROTOCOL_NO_BIT)
-            clear_bit(peers, &p->device[s], p->device[s].bit);
+    PEER_SLOTS (p, at)
+        if (at->bit != PROTOCOL_NO_BIT)
+            clear_bit(peers, at, at->bit);
 }
 
 void topology_remove(struct peer *peers, struct peer *p)
@@ -443,11 +441,7 @@ void topology_remove(struct peer *peers, struct peer *p)
         if ((link = link_find(other->id, p->id)))
             link_remove(link);
     }
-    for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
-        struct peer_device *mine = &p->device[s];
-
-        if (!mine->device)
-            continue;
+    PEER_SLOTS (p, mine) {
         if (mine->revoked != PROTOCOL_NO_BIT)
             mine->bit = mine->revoked;
         if (mine->bit != PROTOCOL_NO_BIT) {

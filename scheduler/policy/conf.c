@@ -48,8 +48,6 @@ static int __attribute__((format(printf, 3, 4))) mistake(struct reading *r, int 
     return rc;
 }
 
-/* ---- settings -------------------------------------------------------------------------------- */
-
 struct setting {
     const char *section, *name;
     int (*take)(struct reading *r, const struct setting *s, const char *value);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/bounds.h"
+#include "common/number.h"
 #include "scheduler/policy/job.h"
 #include "scheduler/slurm/site.h"
 
@@ -29,8 +30,6 @@ SPANK_PLUGIN(cutin, 1)
 
 static struct site site;
 static struct request request = {.level = REQUEST_NONE};
-
-/* ---- options --------------------------------------------------------------------------------- */
 
 static int take_level(int row, const char *text, int remote)
 {
@@ -56,8 +55,12 @@ static const struct {
 
 static int take_number(int row, const char *text, int remote)
 {
-    if (request_number(text ? text : "", numbers[row].most, numbers[row].at) == 0)
+    uint64_t n;
+
+    if (number_read(text ? text : "", 1, numbers[row].most, &n)) {
+        *numbers[row].at = (uint32_t)n;
         return 0;
+    }
     slurm_error("--cutin-%s=%s is not a number from 1 to %u", numbers[row].option, text,
                 numbers[row].most);
     return -1;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "common/machine_socket.h"
-#include "common/number.h"
 #include "scheduler/policy/job.h"
 #include "common/level.h"
 #include "common/words.h"
@@ -119,16 +118,6 @@ const char *request_level_name(int level)
     if (level == REQUEST_OFF)
         return "off";
     return level >= 0 && level < CUTIN_LEVELS ? level_name((uint32_t)level) : "";
-}
-
-int request_number(const char *text, uint32_t most, uint32_t *number)
-{
-    uint64_t n;
-
-    if (!number_read(text, 1, most, &n))
-        return -EINVAL;
-    *number = (uint32_t)n;
-    return 0;
 }
 
 /* Adds a word, with a blank before all but the first; a word that does not fit is left out. */

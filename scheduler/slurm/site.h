@@ -47,8 +47,6 @@ struct request {
 int request_level(const char *word);
 /* The word for a level; "" for REQUEST_NONE. */
 const char *request_level_name(int level);
-/* A number from 1 to `most`. Returns 0 or -EINVAL. */
-int request_number(const char *text, uint32_t most, uint32_t *number);
 /* A job's comment with the word `cutin=LEVEL` in it once and the rest as it was, or without such a
  * word if no level is requested. */
 void request_comment(int level, const char *comment, char *out, size_t size);

@@ -15,12 +15,6 @@
 
 enum { SCAN_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 
-/* The number of holds that found work buffered, as their client counts them. */
-static uint64_t ended(const struct peer_device *at)
-{
-    return figure_read(&device_page(at)->counters.holds);
-}
-
 struct hold hold_read(const struct peer_device *at, uint64_t now_ns)
 {
     const struct peer *p = at->peer;
@@ -31,7 +25,8 @@ struct hold hold_read(const struct peer_device *at, uint64_t now_ns)
 
     if (since < p->client_since_ns)
         since = p->client_since_ns;
-    if (at->hold_began_ns && at->hold_began_ns < since && at->holds_before == ended(at))
+    if (at->hold_began_ns && at->hold_began_ns < since &&
+        at->holds_before == figure_read(&device->counters.holds))
         since = at->hold_began_ns;
     return (struct hold){bits & PAGE_BITS_CLIENTS, now_ns > since ? now_ns - since : 0};
 }
@@ -96,8 +91,9 @@ int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
             continue;
         /* The page says only when the latest holder began. A hold is as long as the held process,
          * with work that waits, has seen no end of it, whichever clients hold it in turn. */
-        bool waits = figure_read(&device_page(at)->counters.waiting) > 0;
-        uint64_t after = ended(at);
+        const struct page_counters *c = &device_page(at)->counters;
+        bool waits = figure_read(&c->waiting) > 0;
+        uint64_t after = figure_read(&c->holds);
         struct hold hold = hold_read(at, now_ns);
         bool held = waits && hold.bits;
 

@@ -112,7 +112,7 @@ struct peer_device {
     uint64_t gpu_ns, unsure_ns, memory; /* of policy_tick.c; memory: of the policy */
     uint64_t stood_ns;                  /* of the same: stand.ns at the last decision */
     uint32_t policy_level;              /* at which `memory` was gathered */
-    struct peer_device *after;          /* the next one of the device: of the same */
+    struct peer_device *prev, *next;    /* in the device's list: of the same */
     bool told, counted;                 /* to clients above; among its user's clients (limit.c) */
     struct { /* of stand.c: how far the work had got when last measured; for how long no further */
         uint64_t done, measured_at_ns, ns;

@@ -93,24 +93,17 @@ int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns
     /* Chains the clients of each device. With a walk through all for each, one user's sixteen
      * devices of 128 clients would keep the daemon busy. */
     PEER_DEVICES (peers, p, mine)
-        mine->device->first = NULL;
-    PEER_DEVICES (peers, p, mine) {
-        struct device *device = mine->device;
-
-        mine->after = NULL;
-        if (device->first)
-            device->last->after = mine;
-        else
-            device->first = mine;
-        device->last = mine;
-    }
+        mine->device->clients = NULL;
+    PEER_DEVICES (peers, p, mine)
+        DL_APPEND(mine->device->clients, mine);
     PEER_DEVICES (peers, p, first) {
+        struct peer_device *mine;
         int after;
 
-        if (first->device->first != first)
+        if (first->device->clients != first)
             continue;
         r.n = 0;
-        for (struct peer_device *mine = first; mine; mine = mine->after)
+        DL_FOREACH (first, mine)
             add(&r, mine, now_ns);
         take_back(&r, &first->device->excess, now_ns);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;

@@ -43,7 +43,7 @@ struct device {
         int64_t ns;
     } excess;
     /* Its clients, for policy_tick.c. */
-    struct peer_device *first, *last;
+    struct peer_device *clients;
 };
 
 /* Adds a device of a client. Returns 0, -EINVAL (slot or device taken), or -ENOMEM. */

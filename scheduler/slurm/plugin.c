@@ -29,7 +29,8 @@ SPANK_PLUGIN(cutin, 1)
 #define RESOLVED "SLURM_CUTIN"
 
 static struct site site;
-static struct request request = {.level = REQUEST_NONE};
+static int request = REQUEST_NONE; /* the level of a step */
+static uint32_t weight, budget_us; /* 0: not given */
 
 static int take_level(int row, const char *text, int remote)
 {
@@ -39,7 +40,7 @@ static int take_level(int row, const char *text, int remote)
         slurm_error("--cutin=%s is not be, 1, 2, rt or off", text);
         return -1;
     }
-    request.level = level;
+    request = level;
     return 0;
 }
 
@@ -49,8 +50,8 @@ static const struct {
     const char *option, *variable;
     uint32_t most, *at;
 } numbers[NUMBERS] = {
-    [WEIGHT] = {"weight", "CUTIN_WEIGHT", WEIGHT_MOST, &request.weight},
-    [BUDGET] = {"budget", "CUTIN_BUDGET_US", BUDGET_US_MOST, &request.budget_us},
+    [WEIGHT] = {"weight", "CUTIN_WEIGHT", WEIGHT_MOST, &weight},
+    [BUDGET] = {"budget", "CUTIN_BUDGET_US", BUDGET_US_MOST, &budget_us},
 };
 
 static int take_number(int row, const char *text, int remote)
@@ -106,7 +107,7 @@ static void comment_show(uint32_t id, const char *comment)
     job_desc_msg_t change;
 
     snprintf(old, sizeof(old), "%s", comment ? comment : "");
-    request_comment(request.level, old, new, sizeof(new));
+    request_comment(request, old, new, sizeof(new));
     if (strcmp(old, new) == 0)
         return;
     slurm_init_job_desc_msg(&change);
@@ -124,15 +125,15 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
     uint32_t id;
 
     unsetenv(RESOLVED); /* may be from a step around this one */
-    if ((site.comment || (site.rules && request.level == REQUEST_NONE)) &&
+    if ((site.comment || (site.rules && request == REQUEST_NONE)) &&
         spank_get_item(spank, S_JOB_ID, &id) == ESPANK_SUCCESS &&
         slurm_load_job(&answer, id, SHOW_ALL) == SLURM_SUCCESS)
         for (uint32_t i = 0; i < answer->record_count; i++)
             if (answer->job_array[i].job_id == id)
                 job = &answer->job_array[i];
-    if (request.level == REQUEST_NONE) {
-        request.level = site_level(&site, job ? job->partition : NULL, job ? job->qos : NULL);
-        setenv(RESOLVED, request_level_name(request.level), 1);
+    if (request == REQUEST_NONE) {
+        request = site_level(&site, job ? job->partition : NULL, job ? job->qos : NULL);
+        setenv(RESOLVED, request_level_name(request), 1);
     }
     if (site.comment && job)
         comment_show(id, job->comment);
@@ -191,19 +192,19 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
 /* The user's own CUTIN_PRIORITY goes before the site's level, and an option before both. */
 static void tasks_set(spank_t spank)
 {
-    bool given = request.level != REQUEST_NONE;
+    bool given = request != REQUEST_NONE;
     char resolved[16] = "", number[16];
 
     if (!given && spank_getenv(spank, RESOLVED, resolved, sizeof(resolved)) == ESPANK_SUCCESS)
-        request.level = request_level(resolved);
+        request = request_level(resolved);
     spank_unsetenv(spank, RESOLVED);
-    if (request.level < 0)
+    if (request < 0)
         return;
     if (access(site.library, R_OK) != 0) {
         slurm_spank_log("cutin: %s: %s; running without cutin", site.library, strerror(errno));
         return;
     }
-    spank_setenv(spank, "CUTIN_PRIORITY", request_level_name(request.level), given);
+    spank_setenv(spank, "CUTIN_PRIORITY", request_level_name(request), given);
     /* A login node's XDG_RUNTIME_DIR may have come along, which names another daemon or none. */
     spank_setenv(spank, "CUTIN_SOCKET", site.socket, 1);
     for (size_t i = 0; i < NUMBERS; i++) {

@@ -38,11 +38,6 @@ int site_level(const struct site *site, const char *partition, const char *qos);
 /* 0 to 3 are levels. */
 enum { REQUEST_NONE = -1, REQUEST_OFF = -2 };
 
-struct request {
-    int level;
-    uint32_t weight, budget_us; /* 0: not given */
-};
-
 /* "be", "1", "2", "rt" or "off". Returns REQUEST_OFF, a level, or -EINVAL. */
 int request_level(const char *word);
 /* The word for a level; "" for REQUEST_NONE. */

@@ -68,8 +68,6 @@ int socket_connect(const char *path)
     return rc;
 }
 
-/* ---- a client's connection ------------------------------------------------------------------- */
-
 /* Programs choose low numbers on purpose (dup2, shells); few use the ones from here on. */
 enum { QUIET_FD = 700 };
 
@@ -86,13 +84,12 @@ int connection_open(struct connection *c, const char *path, bool among_others)
         close(fd);
         fd = high;
     }
-    if (fstat(fd, &st) != 0) {
-        rc = -errno;
+    rc = fstat(fd, &st) == 0 ? 0 : -errno;
+    if (rc == 0)
+        *c = (struct connection){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
+    else
         close(fd);
-        return rc;
-    }
-    *c = (struct connection){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
-    return 0;
+    return rc;
 }
 
 bool connection_ours(const struct connection *c)

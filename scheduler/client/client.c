@@ -159,6 +159,8 @@ static uint64_t calm_try(uint64_t now, bool held, bool looks)
     return ns < CALM_SLEEP_NS ? ns : CALM_SLEEP_NS;
 }
 
+/* ---- the thread ------------------------------------------------------------------------------ */
+
 static void *client_main(void *unused)
 {
     uint64_t next_tick = 0, interval = TICK_NS;
@@ -212,6 +214,8 @@ static void *client_main(void *unused)
     futex_wake(&self.ended);
     return NULL;
 }
+
+/* ---- public ---------------------------------------------------------------------------------- */
 
 /* Called with the lock; other threads have it meanwhile. */
 static void wait_for_welcome(void)

@@ -132,6 +132,8 @@ static void leave_daemon(void)
     }
 }
 
+/* ---- the link -------------------------------------------------------------------------------- */
+
 static void retry_later(void)
 {
     self.link = LINK_NONE;
@@ -458,6 +460,8 @@ static void link_service(uint64_t now)
         preemptible_reap(&self.activity.preemptible))
         activity_refresh_all(&self.activity);
 }
+
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static bool beats_alone; /* only this thread has beaten since beat_ns, its last time */
 static uint64_t beat_ns;

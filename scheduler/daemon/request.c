@@ -166,6 +166,8 @@ void settings_reload(struct daemon *d)
     }
 }
 
+/* ---- orders ---------------------------------------------------------------------------------- */
+
 static void write_pause(const struct peer_device *at)
 {
     page_write_bit(device_page(at), PAGE_BIT_PAUSED, at->peer->paused ? PAGE_WORDS : 0, PAGE_WORDS,
@@ -234,6 +236,8 @@ static void on_control(struct peer *from, const struct message_control *order)
     limit_charge(from, count * (1 + d->count / 16));
     peer_send_done(from, rc, count);
 }
+
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static int on_hello(struct peer *p, const struct message_hello *m)
 {

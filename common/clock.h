@@ -33,11 +33,16 @@ static inline void clock_nap(uint64_t ns)
     errno = saved;
 }
 
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+}
+
 /* Sleeps until `ns`. False: a signal came first. */
 static inline bool clock_sleep_until(uint64_t ns)
 {
-    struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u),
-                          .tv_nsec = (long)(ns % 1000000000u)};
+    const struct timespec at = clock_timespec(ns);
 
     return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == 0;
 }

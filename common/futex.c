@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -14,10 +13,8 @@
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
 {
     int saved = errno, ret = 0;
-    struct timespec ts = {
-        .tv_sec = (time_t)(deadline_ns / 1000000000ull),
-        .tv_nsec = (long)(deadline_ns % 1000000000ull),
-    };
+    const struct timespec ts = clock_timespec(deadline_ns);
+
     if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen,
                 deadline_ns == UINT64_MAX ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY) != 0)
         ret = -errno;

@@ -10,7 +10,7 @@ enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
 
 /* As users write and read them. */
 #define LEVEL_NAMES "be", "1", "2", "rt"
-#define LEVEL_WORDS "be 1 2 rt" /* words.h */
+#define LEVEL_WORDS "be 1 2 rt" /* for word_index */
 
 static inline const char *level_name(uint32_t level)
 {

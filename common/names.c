@@ -2,6 +2,7 @@
  * names.c - names kept whole and once (see names.h). Lives in libcutin.so: libc alone.
  */
 #include "common/names.h"
+#include "common/text.h"
 
 #include <string.h>
 
@@ -10,11 +11,8 @@ enum { MOST = NAMES_SLOTS / 4 * 3 }; /* so a search always ends at a free slot *
 /* The slot that has the name, or the free one where it belongs. */
 static uint32_t slot_find(const struct names *n, const char *name, uint32_t *number)
 {
-    uint32_t hash = 0x811c9dc5, at; /* FNV-1a */
+    uint32_t at = (uint32_t)text_hash(name) % NAMES_SLOTS;
 
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x01000193;
-    at = (hash ^ hash >> 16) % NAMES_SLOTS;
     /* Acquire: a thread that sees a number also sees its text. Partner: names_enter. */
     while ((*number = atomic_load_explicit(&n->slot[at], memory_order_acquire)) != 0 &&
            strcmp(n->text + *number, name) != 0)

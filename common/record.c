@@ -3,6 +3,7 @@
  */
 #include "common/record.h"
 #include "common/profile_file.h"
+#include "common/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -151,18 +152,15 @@ int record_publish(const char *what, const char *version)
     return rc;
 }
 
-/* Not by sscanf: see config.c. */
 int record_cost(const struct record *r, const char *format)
 {
     size_t words = strcspn(format, "%");
-    const char *digit = r->why;
-    int ns = 0;
+    const char *at = r->why;
+    uint64_t ns = 0;
 
-    while (*digit && strncmp(digit, format, words) != 0)
-        digit++;
-    for (digit += *digit ? words : 0; *digit >= '0' && *digit <= '9' && ns < 10000000; digit++)
-        ns = ns * 10 + *digit - '0';
-    return ns;
+    while (*at && strncmp(at, format, words) != 0)
+        at++;
+    return *at && number_begin(at + words, INT32_MAX, &ns) ? (int)ns : 0;
 }
 
 /* FNV-1a, twice. */

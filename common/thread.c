@@ -1,6 +1,7 @@
 /*
  * thread.c - the library's own threads (see thread.h).
  */
+#include "common/text.h"
 #include "common/thread.h"
 
 #include <errno.h>
@@ -47,30 +48,19 @@ static struct cpus cpus_without(const struct cpus *set, const struct cpus *other
     return rest;
 }
 
-/* Reads a number of a list. Returns what follows it, or NULL. */
-static const char *number(const char *text, unsigned *n)
-{
-    if (*text < '0' || *text > '9')
-        return NULL;
-    for (*n = 0; *text >= '0' && *text <= '9'; text++)
-        if ((*n = *n * 10 + (unsigned)(*text - '0')) >= CPUS)
-            return NULL;
-    return text;
-}
-
 int thread_set_cpus(const char *list)
 {
     struct cpus set = {0};
-    unsigned first, last;
+    uint64_t first, last;
 
     do {
-        list = number(list, &first);
+        list = number_begin(list, CPUS - 1, &first);
         last = first;
         if (list && *list == '-')
-            list = number(list + 1, &last);
+            list = number_begin(list + 1, CPUS - 1, &last);
         if (!list || last < first || (*list && *list != ','))
             return -EINVAL;
-        for (unsigned cpu = first; cpu <= last; cpu++)
+        for (uint64_t cpu = first; cpu <= last; cpu++)
             set.word[cpu / WORD] |= 1ull << cpu % WORD;
     } while (*list++);
     chosen = set;

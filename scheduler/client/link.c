@@ -20,7 +20,7 @@
 #include "common/futex.h"
 #include "common/level.h"
 #include "common/mutant.h"
-#include "common/printable.h"
+#include "common/text.h"
 #include "common/thread.h"
 #include "scheduler/client/state.h"
 
@@ -498,8 +498,7 @@ static uint64_t sleep_ns(void)
 /* Also wakes for the end, of which link_end tells. True: something has come. */
 static bool sleep_until_news(uint64_t ns)
 {
-    struct timespec limit = {.tv_sec = (time_t)(ns / 1000000000u),
-                             .tv_nsec = (long)(ns % 1000000000u)};
+    const struct timespec limit = clock_timespec(ns);
     struct pollfd p[] = {{.fd = -1, .events = POLLIN}, {.fd = bell.fd, .events = POLLIN}};
     char rings[64];
     bool came;

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "common/number.h"
+#include "common/text.h"
 #include "scheduler/daemon/daemon.h"
 
 enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3, FIRST_FD = 3 };

@@ -7,7 +7,7 @@
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/peers/scan.h"
 #include "common/level.h"
-#include "common/printable.h"
+#include "common/text.h"
 
 /* ---- the answer to LIST: a row for each client -------------------------------------------------
  *

@@ -11,7 +11,7 @@
  */
 #include "scheduler/peers/scan.h"
 
-#include "common/printable.h"
+#include "common/text.h"
 
 enum { SCAN_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 

@@ -12,12 +12,12 @@
 #include <ini.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/number.h"
+#include "common/text.h"
 #include "common/severity.h"
-#include "common/words.h"
 
 struct reading {
     FILE *in;

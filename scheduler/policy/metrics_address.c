@@ -1,6 +1,6 @@
 /* metrics_address.c - see conf.h. */
 #include "scheduler/policy/conf.h"
-#include "common/number.h"
+#include "common/text.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

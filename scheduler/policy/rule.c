@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/number.h"
+#include "common/text.h"
 #include "scheduler/policy/proc.h"
 
 #ifndef SO_PEERGROUPS

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "common/bounds.h"
-#include "common/number.h"
+#include "common/text.h"
 #include "scheduler/policy/job.h"
 #include "scheduler/slurm/site.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #include "common/machine_socket.h"
+#include "common/text.h"
 #include "scheduler/policy/job.h"
 #include "common/level.h"
-#include "common/words.h"
 
 struct argument {
     const char *name;

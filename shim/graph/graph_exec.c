@@ -48,36 +48,25 @@ struct exec *exec_new(CUgraphExec handle)
     return exec_of(handle);
 }
 
-static void exec_lock(struct exec *e)
-{
-    while (atomic_exchange_explicit(&e->locked, 1, memory_order_acquire))
-        ;
-}
-
-static void exec_unlock(struct exec *e)
-{
-    atomic_store_explicit(&e->locked, 0, memory_order_release);
-}
-
 struct vhq_fence *exec_fence_swap(struct exec *e, struct vhq_fence *fence)
 {
-    exec_lock(e);
+    spin_lock(&e->locked);
     struct vhq_fence *old = e->fence;
     e->fence = fence;
-    exec_unlock(e);
+    spin_unlock(&e->locked);
     return old;
 }
 
 bool exec_unfence(struct exec *e)
 {
     struct vhq_fence *over = NULL;
-    exec_lock(e);
+    spin_lock(&e->locked);
     if (e->fence && vhq_fence_submitted(e->fence)) {
         over = e->fence;
         e->fence = NULL;
     }
     bool none = !e->fence;
-    exec_unlock(e);
+    spin_unlock(&e->locked);
     vhq_fence_put(over);
     return none;
 }

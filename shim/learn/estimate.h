@@ -62,7 +62,7 @@ static inline bool estimate_unsettled(const struct estimate *e)
     return !atomic_load_explicit(&e->settled, memory_order_relaxed);
 }
 uint64_t estimate_copy_ns(size_t bytes, bool on_device);
-/* The same from host memory, which a modelled GPU may read slowly (objects/front.h). */
+/* The same from host memory, which a modelled GPU may read slowly (front_read_ps). */
 uint64_t estimate_upload_ns(size_t bytes);
 
 /* True: one of the launches so far should have been sampled. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/list.h"
+#include "common/text.h"
 #include "scheduler/client/client.h"
 #include "shim/objects/context.h"
 #include "common/trace.h"
@@ -75,10 +76,7 @@ static const char *name_ask(CUfunction handle)
 static uint64_t name_hash(CUfunction handle)
 {
     const char *name = name_ask(handle);
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; name && *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return name ? hash | 1 : 0;
+    return name ? text_hash(name) | 1 : 0;
 }
 
 const char *function_name(CUfunction handle)

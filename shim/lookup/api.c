@@ -13,6 +13,8 @@
 
 #include <dlfcn.h>
 
+#include "common/text.h"
+
 void *api_real[API_COUNT], *api_driver[API_COUNT];
 
 /* Our functions, by their exported names, since an older cuda.h lacks some prototypes. */
@@ -98,13 +100,10 @@ static void real_store(int row, void *address)
 void api_say(int row, const char *route)
 {
     static _Atomic uint64_t said[API_COUNT]; /* a bit of each route; equal hashes share one */
-    uint32_t hash = 0;
 
     if (!log_enabled(LOG_DEBUG))
         return;
-    for (const char *c = route; *c; c++)
-        hash = hash * 31 + (unsigned char)*c;
-    uint64_t bit = UINT64_C(1) << hash % 64;
+    uint64_t bit = UINT64_C(1) << text_hash(route) % 64;
     if (!(atomic_fetch_or_explicit(&said[row], bit, memory_order_relaxed) & bit))
         log_line(LOG_DEBUG, "%s -> cutin (%s)", api_rows[row].symbol, route);
 }

@@ -1,7 +1,7 @@
 /* conf.c - see conf.h. */
 #include "shim/lookup/conf.h"
 
-#include "common/edit_distance.h"
+#include "common/text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/machine_socket.h"
-#include "common/words.h"
+#include "common/text.h"
 
 /* Words and numbers live in fields of four bytes (enums included). */
 struct variable {
@@ -39,21 +39,8 @@ enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
 static struct config config;
 static bool loading; /* the first reading: warnings wait for the second */
 
-static bool number_parse(const char *text, uint32_t least, uint32_t most, uint32_t *value)
-{
-    const char *c = text;
-    uint64_t sum = 0;
-
-    for (; *c >= '0' && *c <= '9' && sum <= most; c++)
-        sum = sum * 10 + (uint64_t)(*c - '0');
-    if (c == text || *c || sum < least || sum > most)
-        return false;
-    *value = (uint32_t)sum;
-    return true;
-}
-
 /* Converts microseconds with up to three decimals to nanoseconds. */
-static bool micros_parse(const char *text, uint32_t least, uint32_t most, uint32_t *ns)
+static bool micros_read(const char *text, uint64_t least, uint64_t most, uint64_t *ns)
 {
     size_t whole = strcspn(text, "."), decimals = text[whole] ? strlen(text + whole + 1) : 0;
     char digits[16];
@@ -63,7 +50,7 @@ static bool micros_parse(const char *text, uint32_t least, uint32_t most, uint32
     memcpy(digits, text, whole);
     memcpy(digits + whole, "000", 4);
     memcpy(digits + whole, text + whole + (decimals != 0), decimals);
-    return whole && number_parse(digits, least * 1000, most * 1000, ns);
+    return whole && number_read(digits, least * 1000, most * 1000, ns);
 }
 
 /* `name`: how a message names the setting. */
@@ -71,6 +58,7 @@ static void value_read(const struct variable *v, const char *name, const char *t
 {
     char *field = (char *)&config + v->offset;
     uint32_t value = v->fallback * v->unit;
+    uint64_t number;
 
     if (!v->unit) {
         if (strlen(text) < v->size)
@@ -90,22 +78,13 @@ static void value_read(const struct variable *v, const char *name, const char *t
         if (index < 0 && !loading)
             log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %.*s", name, text, v->words,
                      (int)strcspn(word, " "), word);
-    } else if (!(v->unit > 1 ? micros_parse : number_parse)(text, v->least, v->most, &value) &&
-               !loading) {
+    } else if ((v->unit > 1 ? micros_read : number_read)(text, v->least, v->most, &number)) {
+        value = (uint32_t)number;
+    } else if (!loading) {
         log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", name, text, v->least,
                  v->most, v->fallback);
     }
     memcpy(field, &value, sizeof(value));
-}
-
-/* True if atoi would not return zero. atoi, strtol and sscanf have new names (of C23) in glibc
- * 2.38; a library that is built there and uses them would need that version. */
-static bool number_set(const char *text)
-{
-    text += strspn(text, " \t");
-    text += strspn(text, "+-");
-    text += strspn(text, "0");
-    return *text >= '1' && *text <= '9';
 }
 
 /* Reads what is set in the environment; the rest stays. */
@@ -148,7 +127,10 @@ static void config_read(void)
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
     if (config.distance_ns)
         config.profile = PROFILE_OFF; /* times here do not fit other processes */
-    if ((injection && *injection) || (blocking && number_set(blocking)))
+    /* As the driver reads it, by atoi, which has a new name, too (common/text.c). */
+    for (int i = 0; blocking && i < 3; i++)
+        blocking += strspn(blocking, i == 0 ? " \t" : i == 1 ? "+-" : "0");
+    if ((injection && *injection) || (blocking && *blocking >= '1' && *blocking <= '9'))
         atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_SET);
 }
 

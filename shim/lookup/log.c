@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/words.h"
+#include "common/text.h"
 
 /* Standard error at the start. A program may have closed it and opened a file in its place. */
 static struct {

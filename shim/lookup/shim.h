@@ -39,6 +39,8 @@ extern void *api_real[API_COUNT], *api_driver[API_COUNT];
 /* The function to put in front of the driver's for this row, or NULL. Called when the driver is
  * found; objects/front.c asks a preloaded library. */
 void *shim_stand_in(int row);
+/* What such a library (shim/front.h) adds to copies; 0 without one. */
+extern _Atomic uint32_t front_copy_ns, front_read_ps;
 
 /* The function in api_real; REAL gives it its type. A wrapper was called, so the driver is loaded,
  * or this binds it. Where the driver or the function is absent, a stub that returns

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "common/text.h"
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
 
@@ -26,10 +27,8 @@ static bool name_is_new(const char *name)
 {
     static _Atomic uint64_t said[2 * UNKNOWN_THUNKS];
     /* Hashes are kept, because the names are the callers' and may go away. */
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = text_hash(name);
 
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
     hash = hash ? hash : 1;
 
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {

@@ -10,16 +10,6 @@ TABLE(events);
 POOL(event_pool, struct shim_event, free_next);
 _Atomic bool event_nodes_seen;
 
-static void event_lock(struct shim_event *ev)
-{
-    while (atomic_exchange_explicit(&ev->locked, 1, memory_order_acquire))
-        ;
-}
-static void event_unlock(struct shim_event *ev)
-{
-    atomic_store_explicit(&ev->locked, 0, memory_order_release);
-}
-
 /* ---- known events ------------------------------------------------------------------------- */
 
 struct shim_event *event_find(CUevent handle)
@@ -29,12 +19,12 @@ struct shim_event *event_find(CUevent handle)
 
 struct vhq_fence *event_fence_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited)
 {
-    event_lock(ev);
+    spin_lock(&ev->locked);
     struct vhq_fence *old = atomic_load_explicit(&ev->fence, memory_order_relaxed);
     atomic_store_explicit(&ev->fence, fence, memory_order_release);
     *waited = ev->waited;
     ev->waited = false;
-    event_unlock(ev);
+    spin_unlock(&ev->locked);
     return old;
 }
 
@@ -109,7 +99,7 @@ struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)
             return NULL;
         vhq_fence_cancel(passed);
     }
-    event_lock(ev);
+    spin_lock(&ev->locked);
     STOP(event_fence_get);
     struct vhq_fence *fence = atomic_load_explicit(&ev->fence, memory_order_relaxed);
     if (!fence && passed) {
@@ -119,7 +109,7 @@ struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)
     }
     vhq_fence_get(fence);
     ev->waited |= waits;
-    event_unlock(ev);
+    spin_unlock(&ev->locked);
     vhq_fence_put(passed);
     return fence;
 }
@@ -168,7 +158,7 @@ bool event_unfence(struct shim_event *ev)
     if (likely(!atomic_load_explicit(&ev->fence, memory_order_acquire)))
         return true;
     struct vhq_fence *old = NULL;
-    event_lock(ev);
+    spin_lock(&ev->locked);
     struct vhq_fence *fence = atomic_load_explicit(&ev->fence, memory_order_relaxed);
     bool over = !fence || vhq_fence_over(fence) || MUTANT(fence_dropped);
     if (over && fence) {
@@ -176,7 +166,7 @@ bool event_unfence(struct shim_event *ev)
         atomic_store_explicit(&ev->fence, NULL, memory_order_relaxed);
         ev->waited = false;
     }
-    event_unlock(ev);
+    spin_unlock(&ev->locked);
     vhq_fence_put(old);
     return over;
 }

@@ -2,8 +2,6 @@
  * front.c - the library that stands in front of the driver's functions, if one is preloaded
  * (shim/front.h).
  */
-#include "shim/objects/front.h"
-
 #include "shim/front.h"
 #include "shim/lookup/api.h"
 #include "shim/objects/capture.h"

@@ -11,36 +11,29 @@
 
 enum { LOOKS = 2 }; /* entries that are looked at when one is added */
 
-struct late_node {
-    struct late what;
-    struct late_node *prev, *next;
-};
-
-static void late_end(struct late_node *list, bool alive)
+static void late_end(struct late *list, bool alive)
 {
-    struct late_node *node, *next;
-    DL_FOREACH_SAFE(list, node, next)
+    struct late *what, *next;
+    DL_FOREACH_SAFE(list, what, next)
     {
-        node->what.end(&node->what, alive);
-        vhq_fence_put(node->what.fence);
-        free(node);
+        what->end(what, alive);
+        vhq_fence_put(what->fence);
+        free(what);
     }
 }
 
-/* Ends those that are due of the first `looks` entries; the others of these go to the end. */
-static void late_reap_some(struct shim_context *ctx, uint32_t looks)
+void late_reap(struct shim_context *ctx, uint32_t looks)
 {
-    struct late_node *due = NULL, *node = NULL;
+    struct late *due = NULL, *what = NULL;
     pthread_mutex_lock(&ctx->lock);
-    struct late_node *last = ctx->late ? ctx->late->prev : NULL;
-    for (; node != last && looks; looks--) {
-        node = ctx->late;
-        struct vhq_fence *fence = node->what.fence;
-        DL_DELETE(ctx->late, node);
-        if (node->what.waits ? vhq_fence_over(fence) : vhq_fence_submitted(fence))
-            DL_APPEND(due, node);
+    struct late *last = ctx->late ? ctx->late->prev : NULL;
+    for (; what != last && looks; looks--) {
+        what = ctx->late;
+        DL_DELETE(ctx->late, what);
+        if (what->waits ? vhq_fence_over(what->fence) : vhq_fence_submitted(what->fence))
+            DL_APPEND(due, what);
         else
-            DL_APPEND(ctx->late, node);
+            DL_APPEND(ctx->late, what);
     }
     pthread_mutex_unlock(&ctx->lock);
     late_end(due, true);
@@ -48,21 +41,16 @@ static void late_reap_some(struct shim_context *ctx, uint32_t looks)
 
 bool late_add(struct shim_context *ctx, const struct late *what)
 {
-    struct late_node *node = malloc(sizeof(*node));
-    if (!node)
+    struct late *copy = malloc(sizeof(*copy));
+    if (!copy)
         return false;
-    node->what = *what;
+    *copy = *what;
     vhq_fence_get(what->fence);
     pthread_mutex_lock(&ctx->lock);
-    DL_APPEND(ctx->late, node);
+    DL_APPEND(ctx->late, copy);
     pthread_mutex_unlock(&ctx->lock);
-    late_reap_some(ctx, LOOKS);
+    late_reap(ctx, LOOKS);
     return true;
-}
-
-void late_reap(struct shim_context *ctx)
-{
-    late_reap_some(ctx, UINT32_MAX);
 }
 
 /* The context's vHQs are gone with all that was buffered, so whatever is left is due. */

@@ -11,13 +11,15 @@ struct late {
     /* In any thread, with any context or none current. `alive`: the driver has its context. */
     void (*end)(const struct late *what, bool alive);
     void *handle, *user;
-    struct vhq_fence *fence; /* of the last command that uses it; late_add takes a reference */
-    bool waits;              /* due only when the waits for that fence were submitted, too */
+    struct vhq_fence *fence;  /* of the last command that uses it; late_add takes a reference */
+    bool waits;               /* due only when the waits for that fence were submitted, too */
+    struct late *prev, *next; /* for late.c */
 };
 
 /* Allocates. False: there is no memory, and nothing was added. */
 bool late_add(struct shim_context *ctx, const struct late *what);
-/* Destroys what is due. */
-void late_reap(struct shim_context *ctx);
+/* Destroys what is due of the first `looks` entries (UINT32_MAX: of all); the others of these go to
+ * the end. */
+void late_reap(struct shim_context *ctx, uint32_t looks);
 
 #endif

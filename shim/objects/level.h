@@ -7,10 +7,7 @@
 #include "scheduler/client/client.h"
 #include "shim/lookup/shim.h"
 
-static inline uint32_t level_highest(void)
-{
-    return client_level();
-}
+/* The highest is client_level(). */
 static inline uint32_t level_lowest(void)
 {
     return config_get()->stream_priority == STREAM_PRIORITY_FLAT ? client_level() : CUTIN_LEVEL_BE;

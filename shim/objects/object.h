@@ -13,6 +13,17 @@
 
 struct shim_stream;
 
+/* A spinlock, held for a few instructions. */
+static inline void spin_lock(_Atomic uint32_t *locked)
+{
+    while (atomic_exchange_explicit(locked, 1, memory_order_acquire))
+        ;
+}
+static inline void spin_unlock(_Atomic uint32_t *locked)
+{
+    atomic_store_explicit(locked, 0, memory_order_release);
+}
+
 struct shim_context {
     struct table_node node; /* by CUcontext */
     CUcontext handle;
@@ -39,7 +50,7 @@ struct shim_context {
     struct shim_stream *streams;
     bool waits; /* the context was given a wait for an event, which is for new streams, too */
     struct departed *departed;
-    struct late_node *late; /* what is destroyed later (late.c) */
+    struct late *late; /* what is destroyed later (late.c) */
     struct word_page *words;
     struct gates *_Atomic gates;
     _Atomic CUdeviceptr open_word; /* stays 0: gates made before there was a scheduler look at it */

@@ -18,6 +18,9 @@ POOL(stream_pool, struct shim_stream, free_next);
 
 _Atomic uint32_t stream_generation = 1, levels_seen;
 _Thread_local struct stream_last stream_last __attribute__((tls_model("initial-exec")));
+_Thread_local unsigned thread_in_callback __attribute__((tls_model("initial-exec")));
+_Thread_local uint32_t thread_level __attribute__((tls_model("initial-exec")));
+_Thread_local int thread_level_wanted __attribute__((tls_model("initial-exec"))) = -1;
 
 /* ---- making them known -------------------------------------------------------------------- */
 
@@ -123,7 +126,7 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
 static struct shim_stream *stream_new_plain(struct shim_context *ctx, CUstream handle,
                                             unsigned flags, int priority)
 {
-    uint32_t most = level_highest(), level = most, wanted = (uint32_t)thread_level_wanted;
+    uint32_t most = client_level(), level = most, wanted = (uint32_t)thread_level_wanted;
     int steps = ctx->priority_least - ctx->priority_greatest,
         above = ctx->priority_least - priority;
     if (thread_level_wanted >= 0 && handle != CU_STREAM_LEGACY) {

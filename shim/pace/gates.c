@@ -110,11 +110,11 @@ static const struct judgement *recorded(const struct gpu_device *gpu)
 
 const char *gates_process_objection(void)
 {
-    if (level_lowest() != level_highest() || levels_mixed())
+    if (level_lowest() != client_level() || levels_mixed())
         return "streams of this process have different levels";
     if (gates_peer_noted())
         return "other processes may wait for writes by streams of this process";
-    if (level_highest() >= CUTIN_LEVEL_RT)
+    if (client_level() >= CUTIN_LEVEL_RT)
         return "real-time work is never held";
     return atomic_load(&inline_reasons) & INLINE_SET
                ? "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set"
@@ -278,7 +278,7 @@ static struct gates *gate_make(struct shim_context *ctx)
         page_unmap(alias);
         return NULL;
     }
-    *g = (struct gates){.level = level_highest(),
+    *g = (struct gates){.level = client_level(),
                         .generation = generation,
                         .device = ctx->gpu->index,
                         .alias = alias};

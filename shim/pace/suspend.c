@@ -37,7 +37,7 @@ struct device {
     uint64_t long_until_ns;     /* until then at least, something runs that a hold would stop */
     uint64_t held_since_ns;     /* when the hold was first seen; 0: there is none */
     uint64_t stopped_since_ns;  /* since when the groups stand still; 0: they do not */
-    uint32_t yields_before;     /* groups_yield_count() before that */
+    uint32_t yields_before;     /* groups_yields before that */
     struct vhq_residue residue; /* as of the last look, of all contexts */
     bool settled;               /* EFFECT_NS have passed since; `markers` had been reached then */
     uint32_t markers;
@@ -68,9 +68,9 @@ static const char *objection(void)
 
 static const char *record_take(struct device *d, struct record *r)
 {
-    if (record_read("suspend", d->gpu->uuid, groups_version(), r) != 0)
+    if (record_read("suspend", d->gpu->uuid, groups_version, r) != 0)
         return "not tested here yet; cutin doctor tests it";
-    if (strcmp(r->version, groups_version()) != 0)
+    if (strcmp(r->version, groups_version) != 0)
         return "tested with another driver; cutin doctor tests it again";
     for (int way = 0; way < GROUPS_WAYS; way++)
         if (strcmp(r->way, groups_way_names[way]) == 0) {
@@ -122,7 +122,7 @@ static struct vhq_residue residue_read(struct device *d)
 static void device_stop(struct device *d, uint64_t now)
 {
     const char *why = objection();
-    d->yields_before = groups_yield_count();
+    d->yields_before = atomic_load(&groups_yields);
     int rc = why ? 0 : groups_stop(d->gpu->uuid, d->way);
     if (!why && rc > 0 && d->way == GROUPS_SCHEDULE) {
         d->way = GROUPS_TIMESLICE;
@@ -181,7 +181,7 @@ static void effect_tick(struct device *d, uint64_t now)
         d->markers = markers;
     d->settled = true;
     /* Fewer markers: a stream is gone. */
-    if ((int32_t)(markers - d->markers) <= 0 || groups_yield_count() != d->yields_before)
+    if ((int32_t)(markers - d->markers) <= 0 || atomic_load(&groups_yields) != d->yields_before)
         return;
     turn_off(d, "it had no effect: a kernel ended although it was stopped");
     device_resume(d);
@@ -201,7 +201,7 @@ static uint64_t device_tick(struct device *d, uint64_t now)
             device_resume(d);
             return LOOK_NS;
         }
-        if (groups_yield_count() != d->yields_before) { /* begin anew */
+        if (atomic_load(&groups_yields) != d->yields_before) { /* begin anew */
             device_resume(d); /* for groups that were stopped just after */
             d->held_since_ns = 0;
             return LOOK_NS;
@@ -266,7 +266,7 @@ void suspend_open(struct shim_context *ctx)
         at++;
     if (at == n && n < DEVICES) {
         struct device *d = &devices[n];
-        *d = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
+        *d = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, client_level())};
         device_judge(d);
         if (!d->off && !thread_once(&running, suspend_main))
             turn_off(d, "no memory for a thread");

@@ -266,7 +266,7 @@ static void context_tick(struct shim_context *ctx, void *user)
         gates_update(ctx);
         streams_poll(ctx, true);
         departed_poll(ctx, true);
-        late_reap(ctx);
+        late_reap(ctx, UINT32_MAX);
         estimate_collect(ctx);
         context_pop(scope);
         stream_reap(ctx);

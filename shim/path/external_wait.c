@@ -50,7 +50,7 @@ static void watch_stand(struct watch *w, uint32_t devices)
     w->standing = devices;
     for (int dev = 0; change >> dev; dev++)
         if (change >> dev & 1)
-            client_note_wait(dev, level_highest(), devices >> dev & 1);
+            client_note_wait(dev, client_level(), devices >> dev & 1);
 }
 
 static uint32_t device_bit(int dev)
@@ -121,7 +121,7 @@ struct watch *external_wait_begin(CUstream handle)
 {
     struct shim_stream *s = stream_known(handle);
     struct watch *w = watches; /* then of an earlier wait that may not be over */
-    if (!s || level_highest() == CUTIN_LEVEL_BE || capture_active(s))
+    if (!s || client_level() == CUTIN_LEVEL_BE || capture_active(s))
         return NULL;
     pthread_mutex_lock(&lock);
     while (w < watches + WATCHES && (w->state != WATCH_CLOSED || w->stream != s || w->thread))
@@ -181,7 +181,7 @@ void external_wait_end(struct watch *w)
 
 void external_wait_thread_begins(struct shim_context *ctx, struct shim_stream *s, const void *id)
 {
-    if (level_highest() == CUTIN_LEVEL_BE)
+    if (client_level() == CUTIN_LEVEL_BE)
         return;
     pthread_mutex_lock(&lock);
     watch_add((struct watch){.state = WATCH_CLOSED, .stream = s, .ctx = ctx, .thread = id});
@@ -234,7 +234,7 @@ static _Atomic uint32_t asked; /* bits of devices */
 void external_wait_asked(const struct shim_context *ctx)
 {
     uint32_t bit = device_bit(ctx->gpu->index);
-    if (level_highest() != CUTIN_LEVEL_BE && !MUTANT(thread_waits_untold) &&
+    if (client_level() != CUTIN_LEVEL_BE && !MUTANT(thread_waits_untold) &&
         !(atomic_load_explicit(&asked, memory_order_relaxed) & bit))
         atomic_fetch_or(&asked, bit);
     client_note_call();

@@ -18,7 +18,7 @@ const char *const groups_way_names[GROUPS_WAYS] = {"schedule", "timeslice"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool ended; /* under `lock` */
-static _Atomic uint32_t yield_count;
+_Atomic uint32_t groups_yields;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -79,17 +79,11 @@ static int timeslice_shorten(struct object *o)
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-static bool live(const struct object *o, uint32_t class_id)
-{
-    return atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
-           o->class_id == class_id;
-}
-
 /* A group is below a device, and so is the subdevice that knows which device that is. */
 static bool group_on(const struct object *group, const uint8_t uuid[16])
 {
     for (struct object *o = objects; o < objects + OBJECTS; o++) {
-        if (!live(o, NVRM_CLASS_SUBDEVICE) || o->client != group->client ||
+        if (!object_live(o) || o->class_id != NVRM_CLASS_SUBDEVICE || o->client != group->client ||
             o->parent != group->parent)
             continue;
         struct nvrm_gid gid = {.flags = NVRM_GID_BINARY};
@@ -106,28 +100,23 @@ static bool group_on(const struct object *group, const uint8_t uuid[16])
 static struct object *group_next(struct object *o, const uint8_t uuid[16])
 {
     for (o = o ? o + 1 : objects; o < objects + OBJECTS; o++)
-        if (live(o, NVRM_CLASS_GROUP) && (!uuid || group_on(o, uuid)))
+        if (object_live(o) && o->class_id == NVRM_CLASS_GROUP && (!uuid || group_on(o, uuid)))
             return o;
     return NULL;
-}
-
-const char *groups_version(void)
-{
-    return objects_version;
 }
 
 const char *groups_objection(void)
 {
     static char unknown[128];
 
-    if (!objects_version[0])
+    if (!groups_version[0])
         return "no call of the driver to the resource manager was seen";
     if (atomic_load(&objects_lost))
         return "the driver has too many channel groups";
     if (atomic_load(&objects_schedule_bytes))
         return NULL;
     snprintf(unknown, sizeof(unknown), "the resource manager of driver %.40s is not known",
-             objects_version);
+             groups_version);
     return unknown;
 }
 
@@ -241,18 +230,13 @@ int groups_resume(const uint8_t uuid[16])
     return rc;
 }
 
-uint32_t groups_yield_count(void)
-{
-    return atomic_load(&yield_count);
-}
-
 void groups_yield(void)
 {
     int saved = errno;
 
     pthread_mutex_lock(&lock);
     go(NULL);
-    atomic_fetch_add(&yield_count, 1);
+    atomic_fetch_add(&groups_yields, 1);
     pthread_mutex_unlock(&lock);
     errno = saved;
 }

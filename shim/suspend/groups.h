@@ -17,6 +17,7 @@
 #ifndef CUTIN_SHIM_SUSPEND_GROUPS_H
 #define CUTIN_SHIM_SUSPEND_GROUPS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum groups_way {
@@ -27,7 +28,7 @@ enum groups_way {
 extern const char *const groups_way_names[GROUPS_WAYS];
 
 /* The module's version, for which the driver asked the manager; "" before that. */
-const char *groups_version(void);
+extern char groups_version[64];
 /* Why no group can be stopped; NULL: no reason is known. */
 const char *groups_objection(void);
 /* Number of groups on the device's run list. Asks the manager for each device's identity once. */
@@ -44,7 +45,9 @@ int groups_resume(const uint8_t uuid[16]);
  * others are tried; returns the first failure as groups_stop does, -EBUSY for a stopped group. */
 int groups_set_slice(const uint8_t uuid[16], uint64_t us);
 /* How often groups went on because a driver call needed it. */
-uint32_t groups_yield_count(void);
+extern _Atomic uint32_t groups_yields;
+/* Lets stopped groups go on, before a driver call that changes them. */
+void groups_yield(void);
 /* All go on with the slices that they had, and none is stopped from then on. */
 void groups_end(void);
 

@@ -4,9 +4,12 @@
  * Compiled without sanitizers: programs and sanitizer runtimes call ioctl before instrumented code
  * can run.
  */
+#include "shim/suspend/groups.h"
 #include "shim/suspend/objects.h"
 #include "shim/suspend/nvrm.h"
 #include "shim/lookup/shim.h"
+
+#include "common/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +20,7 @@
 struct object objects[OBJECTS];
 _Atomic uint32_t objects_changing, objects_stopped, objects_schedule_bytes;
 _Atomic bool objects_lost;
-char objects_version[64];
+char groups_version[64];
 static _Atomic uint32_t alloc_bytes; /* size of the form with rights, for the driver's version */
 
 /* ---- the one behind ours --------------------------------------------------------------------- */
@@ -40,17 +43,11 @@ int objects_ioctl(int fd, unsigned long request, void *arg)
 
 /* ---- what calls say -------------------------------------------------------------------------- */
 
-static bool live(const struct object *o, uint32_t client)
-{
-    return atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
-           o->client == client;
-}
-
 /* Freeing an object frees what is below it; freeing a client frees all of its objects. */
 static void object_remove(const struct nvrm_free *call)
 {
     for (struct object *o = objects; o < objects + OBJECTS; o++)
-        if (live(o, call->client) &&
+        if (object_live(o) && o->client == call->client &&
             (o->handle == call->object || o->parent == call->object || o->client == call->object))
             atomic_store_explicit(&o->state, OBJECT_NONE, memory_order_release);
 }
@@ -58,13 +55,13 @@ static void object_remove(const struct nvrm_free *call)
 /* Never called twice at a time: the driver makes these calls in its initialisation. */
 static void version_learn(const struct nvrm_version *call)
 {
-    uint32_t branch = 0;
+    uint64_t branch = 0;
 
-    if (call->bytes < sizeof(objects_version) || !call->driver)
+    if (call->bytes < sizeof(groups_version) || !call->driver)
         return;
-    memcpy(objects_version, (const char *)(uintptr_t)call->driver, sizeof(objects_version) - 1);
-    for (const char *p = objects_version; *p >= '0' && *p <= '9' && branch < 10000; p++)
-        branch = branch * 10 + (uint32_t)(*p - '0');
+    memcpy(groups_version, (const char *)(uintptr_t)call->driver, sizeof(groups_version) - 1);
+    if (!number_begin(groups_version, UINT32_MAX, &branch))
+        return;
 #define BRANCH(first, last, alloc, schedule)                                                       \
     if (branch >= (first) && branch <= (last)) {                                                   \
         atomic_store(&alloc_bytes, alloc);                                                         \
@@ -120,7 +117,8 @@ static void control_learn(const struct nvrm_control *call)
     if (call->command != NVRM_GROUP_SCHEDULE)
         return;
     struct object *o = objects;
-    while (o < objects + OBJECTS && !(live(o, call->client) && o->handle == call->object))
+    while (o < objects + OBJECTS &&
+           !(object_live(o) && o->client == call->client && o->handle == call->object))
         o++;
     if (o < objects + OBJECTS)
         atomic_store_explicit(&o->scheduled, ((const struct nvrm_schedule *)p)->enable != 0,

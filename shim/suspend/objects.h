@@ -30,18 +30,18 @@ struct object {
     uint8_t uuid[16]; /* of a subdevice with `named` set */
 };
 extern struct object objects[OBJECTS];
+static inline bool object_live(const struct object *o)
+{
+    return atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE;
+}
 /* Calls under way that change groups, and stopped groups (for groups.c). The driver's threads write
  * the first before they read the second, and the thread that stops the other way round. */
 extern _Atomic uint32_t objects_changing, objects_stopped;
 /* Bytes of a schedule call in the driver's version; 0: not known yet, or not in the table. */
 extern _Atomic uint32_t objects_schedule_bytes;
 extern _Atomic bool objects_lost; /* some could not be kept */
-extern char objects_version[64];
 
 /* The ioctl behind ours. */
 int objects_ioctl(int fd, unsigned long request, void *arg);
-
-/* In groups.c: lets stopped groups go on, before a call that changes them. */
-void groups_yield(void);
 
 #endif

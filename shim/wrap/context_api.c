@@ -109,7 +109,7 @@ static struct shim_context *primary_of(CUdevice device)
 static void finish_each(struct shim_context *ctx, void *unused)
 {
     context_finish(ctx, NULL);
-    late_reap(ctx); /* while there is a context */
+    late_reap(ctx, UINT32_MAX); /* while there is a context */
     gates_pause_mirrors(ctx, true);
     context_park(ctx);
 }

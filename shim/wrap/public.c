@@ -110,7 +110,7 @@ static CUresult level_allowed(int level)
         return CUDA_ERROR_INVALID_VALUE;
     /* Before the first context the daemon has not been asked which level it grants. */
     bool asked = atomic_load_explicit(&context_count, memory_order_relaxed);
-    uint32_t most = asked ? level_highest() : config_get()->level;
+    uint32_t most = asked ? client_level() : config_get()->level;
     return level > (int)most ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
@@ -167,7 +167,7 @@ static CUresult where(int *device, uint32_t *level)
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     *device = ctx->gpu->index;
-    *level = level_highest();
+    *level = client_level();
     if (thread_level_wanted >= 0 && (uint32_t)thread_level_wanted < *level)
         *level = (uint32_t)thread_level_wanted;
     return *device < 0 || *level == CUTIN_LEVEL_BE ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;

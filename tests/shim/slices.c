@@ -17,7 +17,7 @@ enum { GROUPS = 2, ORIGINAL_US = 2000, OTHER_US = 5000, SHORT_US = 100 };
 struct object objects[OBJECTS];
 _Atomic uint32_t objects_changing, objects_stopped, objects_schedule_bytes = 3;
 _Atomic bool objects_lost;
-char objects_version[64] = "580.65.06";
+char groups_version[64] = "580.65.06";
 
 static struct {
     uint64_t slice_us[GROUPS];

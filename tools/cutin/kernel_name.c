@@ -9,7 +9,7 @@
 #include <string.h>
 #include <uthash.h>
 
-#include "common/printable.h"
+#include "common/text.h"
 
 #if HAVE_CXA_DEMANGLE
 /* libstdc++'s, as <cxxabi.h> declares it. */

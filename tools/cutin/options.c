@@ -2,8 +2,7 @@
  * options.c - options of the subcommands from their tables: parsing, help text, error lines.
  */
 #include "subcommand.h"
-#include "common/edit_distance.h"
-#include "common/number.h"
+#include "common/text.h"
 
 #include <getopt.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/printable.h"
+#include "common/text.h"
 #include "common/profile_file.h"
 
 static struct profile_header header;

@@ -4,7 +4,7 @@
 #include "subcommand.h"
 #include "paths.h"
 #include "progress.h"
-#include "common/edit_distance.h"
+#include "common/text.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <jansson.h>

@@ -373,7 +373,7 @@ void fact_suspend(void)
     pid = peer_start(neighbour);
     gpu_open();
     device_name();
-    fact_text("suspend_driver", "%s", groups_version());
+    fact_text("suspend_driver", "%s", groups_version);
     if (groups_objection())
         fact_skip("%s", groups_objection());
     fact_number("groups", groups_count(uuid));

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/number.h"
+#include "common/text.h"
 #include "scheduler/slurm/site.h"
 
 Test(request, levels_are_be_1_2_rt_and_off)

@@ -17,7 +17,7 @@
 
 #include "common/level.h"
 #include "common/machine_socket.h"
-#include "common/printable.h"
+#include "common/text.h"
 #include "scheduler/wire/query.h"
 #include "shim/lookup/conf.h"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/level.h"
-#include "common/printable.h"
+#include "common/text.h"
 
 void clients_free(struct clients *c)
 {

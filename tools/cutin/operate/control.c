@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/level.h"
-#include "common/number.h"
+#include "common/text.h"
 #include "scheduler/wire/query.h"
 #include "scheduler/policy/policy.h"
 

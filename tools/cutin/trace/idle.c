@@ -5,7 +5,7 @@
 #include "idle.h"
 #include "common/level.h"
 #include "common/list.h"
-#include "common/printable.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/event.h"
 #include "shim/learn/profile.h"
-#include "shim/objects/level.h"
 #include "shim/objects/stream.h"
 #include "common/clock.h"
 

@@ -91,10 +91,6 @@ static inline uint64_t function_shape_plain(const unsigned block[3], unsigned sh
 /* Call before adding a shape: the driver has accepted it in this context. In any other it refuses a
  * module's function. */
 void function_accepted(struct shim_function *f, CUcontext base);
-static inline bool function_belongs(const struct shim_function *f, CUcontext base)
-{
-    return atomic_load_explicit(&f->accepted, memory_order_relaxed) == base;
-}
 /* Call before adding a shape: asks for the clusters that the code fixes. */
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 

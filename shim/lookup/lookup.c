@@ -67,31 +67,23 @@ void *lookup_behind(const char *symbol)
     return found;
 }
 
-/* The loader's own function, even if other libraries interpose it. Before glibc 2.34 it was in
- * libdl. */
-static void *loader_definition(const char *symbol)
-{
-    struct elf_object object;
-    void *found;
-
-    for (struct link_map *map = elf_self(); map; map = map->l_next)
-        if (elf_open_map(&object, map) && object.soname &&
-            (elf_strcmp(object.soname, "libc.so.6") == 0 ||
-             elf_strcmp(object.soname, "libdl.so.2") == 0) &&
-            (found = elf_find(&object, symbol)))
-            return found;
-    return lookup_behind(symbol);
-}
-
-/* What is behind us, or the loader's own. Looks once; every thread stores the same. */
+/* What is behind us, or the loader's own, even if other libraries interpose it: that is in libc, and
+ * before glibc 2.34 in libdl. Looks once; every thread stores the same. */
 static void *real(bool versioned, bool loaders)
 {
     static void *cache[2][2];
     const char *symbol = versioned ? "dlvsym" : "dlsym";
     void *found = __atomic_load_n(&cache[versioned][loaders], __ATOMIC_RELAXED);
+    struct elf_object object;
 
     if (unlikely(!found)) {
-        found = loaders ? loader_definition(symbol) : lookup_behind(symbol);
+        for (struct link_map *m = loaders ? elf_self() : NULL; m && !found; m = m->l_next)
+            if (elf_open_map(&object, m) && object.soname &&
+                (elf_strcmp(object.soname, "libc.so.6") == 0 ||
+                 elf_strcmp(object.soname, "libdl.so.2") == 0))
+                found = elf_find(&object, symbol);
+        if (!found)
+            found = lookup_behind(symbol);
         __atomic_store_n(&cache[versioned][loaders], found, __ATOMIC_RELAXED);
     }
     return found;

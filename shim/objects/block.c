@@ -27,12 +27,7 @@ POOL(block_pool, struct block, free_next);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t count;
 static uint32_t pools_changed = 1;
-static _Atomic uint64_t freed_bytes; /* bytes of blocks whose free is buffered */
-
-uint64_t block_freed_bytes(void)
-{
-    return atomic_load_explicit(&freed_bytes, memory_order_relaxed);
-}
+_Atomic uint64_t block_freed_bytes;
 
 static struct block *block_find(CUdeviceptr at)
 {
@@ -58,7 +53,7 @@ static void block_unlist(struct block *b)
     if (!s)
         return;
     DL_DELETE(s->freed, b);
-    atomic_fetch_sub_explicit(&freed_bytes, b->bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&block_freed_bytes, b->bytes, memory_order_relaxed);
     atomic_store_explicit(&b->stream, NULL, memory_order_relaxed);
 }
 
@@ -134,7 +129,7 @@ void block_free_buffered(struct block_free *f, struct shim_stream *s)
         f->serial++;
         atomic_store_explicit(&f->block->stream, s, memory_order_relaxed);
         DL_PREPEND(s->freed, f->block);
-        atomic_fetch_add_explicit(&freed_bytes, f->block->bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&block_freed_bytes, f->block->bytes, memory_order_relaxed);
     } else {
         f->block = NULL;
     }

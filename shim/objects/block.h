@@ -13,7 +13,7 @@
 
 /* An allocation waits while buffered frees keep more than so many bytes from the driver. */
 #define BLOCK_FREED_MOST (UINT64_C(64) << 20)
-uint64_t block_freed_bytes(void);
+extern _Atomic uint64_t block_freed_bytes; /* of blocks whose free is buffered */
 
 /* The driver has allocated this block. `pool`: NULL means the device's current pool. */
 void block_add(CUdeviceptr at, size_t bytes, CUmemoryPool pool);

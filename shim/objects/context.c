@@ -124,24 +124,21 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     return NULL;
 }
 
-static bool is_made(CUcontext handle)
-{
-    struct making *m;
-    LL_SEARCH_SCALAR(making, m, handle, handle);
-    return m;
-}
-
 /* Makes a context once. Threads that ask for the same context meanwhile wait, and no others do. */
 static struct shim_context *context_make(CUcontext handle, CUcontext base)
 {
     struct shim_context *ctx = NULL;
-    struct making own = {.handle = handle};
+    struct making own = {.handle = handle}, *other;
     struct quiet quiet;
     quiet_begin(&quiet);
     if (moment_tell(CONTEXT_WANTED, NULL, false, NULL) == 0) {
         pthread_mutex_lock(&lock);
-        while (!(ctx = context_find(handle)) && is_made(handle))
+        while (!(ctx = context_find(handle))) {
+            LL_SEARCH_SCALAR(making, other, handle, handle);
+            if (!other)
+                break;
             pthread_cond_wait(&made, &lock);
+        }
         if (!ctx) {
             LL_PREPEND(making, &own);
             pthread_mutex_unlock(&lock);

@@ -127,13 +127,10 @@ void event_share(CUevent handle)
     struct shim_event *ev = event_adopt(handle);
     if (!ev)
         return;
-    struct vhq_fence *fence = event_fence_get(ev, false);
     ev->interprocess = true;
     /* Another process may have recorded it, and sees only what was submitted. */
     atomic_store(&ev->recorded, true);
-    if (fence)
-        vhq_fence_drain(fence, false);
-    vhq_fence_put(fence);
+    event_drain(ev, false);
 }
 
 static bool is_of(const struct table_node *node, const void *context)
@@ -169,11 +166,6 @@ bool event_unfence(struct shim_event *ev)
     spin_unlock(&ev->locked);
     vhq_fence_put(old);
     return over;
-}
-
-void event_unseal(struct shim_event *ev)
-{
-    atomic_store_explicit(&ev->seal, 0, memory_order_relaxed);
 }
 
 static uint64_t event_seal(const struct shim_stream *s, uint64_t epoch)

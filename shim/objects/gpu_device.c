@@ -60,12 +60,10 @@ const struct gpu_device *gpu_device_current(void)
         fresh.name[0] = '\0';
     fresh.processors =
         (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-    fresh.max_grid[0] =
-        (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);
-    fresh.max_grid[1] =
-        (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535);
-    fresh.max_grid[2] =
-        (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535);
+    for (int i = 0; i < 3; i++)
+        fresh.max_grid[i] = (uint32_t)gpu_device_attribute(
+            device, (CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i),
+            i ? 65535 : 0x7fffffff);
     pthread_mutex_lock(&lock);
     d = device_find(device);
     count = atomic_load_explicit(&known, memory_order_relaxed);

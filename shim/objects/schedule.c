@@ -7,7 +7,7 @@
 #include "common/mutant.h"
 #include "common/trace.h"
 
-static _Atomic uint64_t progress;
+_Atomic uint64_t schedule_progress;
 
 /* shim_stream.busy is odd while the stream is busy, and counts the changes. FORGOTTEN is final,
  * even if another thread is looking at the stream: activity that it left behind would hold the
@@ -49,7 +49,7 @@ bool schedule_try_idle(struct shim_stream *s, uint64_t epoch)
         return false;
     if (atomic_load(&s->epoch) != epoch && atomic_compare_exchange_strong(&s->busy, &idle, busy))
         return false; /* a call came in between, so the stream is busy as before */
-    atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&schedule_progress, 1, memory_order_relaxed);
     client_work_end(s->ctx->gpu->index, s->level);
     say_cut(TRACE_CUT_OUT, s, busy);
     return true;
@@ -135,11 +135,6 @@ void schedule_complete_but_last(struct shim_stream *s, uint64_t epoch)
     schedule_complete(s, epoch - EPOCH_CALL);
     if (!MUTANT(hold_ends_by_look))
         schedule_try_idle(s, epoch);
-}
-
-uint64_t schedule_progress(void)
-{
-    return atomic_load_explicit(&progress, memory_order_relaxed);
 }
 
 bool schedule_detach(struct shim_stream *s)

@@ -49,7 +49,7 @@ static inline bool schedule_all_complete(const struct shim_stream *s)
     return atomic_load(&s->complete) == atomic_load(&s->epoch);
 }
 /* How often a stream above best effort has become idle. */
-uint64_t schedule_progress(void);
+extern _Atomic uint64_t schedule_progress;
 /* The stream goes away. True: it was busy, and the caller ends its activity (client_work_end). */
 bool schedule_detach(struct shim_stream *s);
 

@@ -7,8 +7,6 @@
 #include <utlist.h>
 
 #include "common/clock.h"
-#include "scheduler/client/client.h"
-#include "shim/objects/level.h"
 #include "shim/objects/thread.h"
 #include "shim/objects/word.h"
 #include "shim/objects/schedule.h"

@@ -4,6 +4,7 @@
 #ifndef CUTIN_SHIM_OBJECTS_STREAM_H
 #define CUTIN_SHIM_OBJECTS_STREAM_H
 
+#include "scheduler/client/client.h"
 #include "shim/objects/context.h"
 
 /* NULL means the legacy or the per-thread stream, depending on the variant of the call. */
@@ -53,5 +54,24 @@ void stream_leave(struct shim_stream *s);
 void stream_end(struct shim_stream *s, bool marks);
 /* Destroys streams whose deferred destroy is due, and frees those with nothing in flight. */
 void stream_reap(struct shim_context *ctx);
+
+/* The levels that streams of this process may have; the highest is client_level(). */
+static inline uint32_t level_lowest(void)
+{
+    return config_get()->stream_priority == STREAM_PRIORITY_FLAT ? client_level() : CUTIN_LEVEL_BE;
+}
+/* Do streams of this level have queues? Real-time ones go straight to the driver, unless the
+ * process has deadlines: then a process with an earlier deadline may hold them. */
+static inline bool level_has_queues(uint32_t level)
+{
+    return level < CUTIN_LEVEL_RT || config_get()->deadline_ms;
+}
+
+extern _Atomic uint32_t levels_seen; /* bit mask of the levels that streams have had */
+static inline bool levels_mixed(void)
+{
+    uint32_t mask = atomic_load_explicit(&levels_seen, memory_order_relaxed);
+    return (mask & (mask - 1)) != 0;
+}
 
 #endif

@@ -17,7 +17,7 @@
 #include "shim/pace/remote.h"
 #include "common/record.h"
 #include "shim/objects/word.h"
-#include "shim/objects/level.h"
+#include "shim/objects/stream.h"
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
 enum { SOON_PART = 20, MARK_PART = 10 };

@@ -18,7 +18,7 @@
 #include "shim/pace/pad_guard.h"
 #include "shim/objects/schedule.h"
 #include "common/clock.h"
-#include "shim/objects/level.h"
+#include "shim/objects/stream.h"
 
 enum {
     LESSON = 512,      /* launches */

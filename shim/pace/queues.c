@@ -17,7 +17,7 @@
 #include "shim/learn/function.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
-#include "shim/objects/level.h"
+#include "shim/objects/stream.h"
 
 static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
                   PAGE_SHIFT_DOUBLED == VHQ_SHIFT_DOUBLED &&

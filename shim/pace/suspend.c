@@ -13,7 +13,7 @@
 #include "shim/suspend/groups.h"
 #include "common/clock.h"
 #include "common/thread.h"
-#include "shim/objects/level.h"
+#include "shim/objects/stream.h"
 
 enum {
     LOOK_NS = 50 * 1000,        /* between looks at the hold word, while something long runs */

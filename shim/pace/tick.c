@@ -357,9 +357,10 @@ static uint64_t look_dense(void *user)
         context_each(context_share, NULL);
     if (now >= dense_until_ns || shim_bypassed() || !client_may_hold())
         return 0;
-    if (!client_is_active() || schedule_progress() != progress)
+    if (!client_is_active() ||
+        atomic_load_explicit(&schedule_progress, memory_order_relaxed) != progress)
         since_ns = now;
-    progress = schedule_progress();
+    progress = atomic_load_explicit(&schedule_progress, memory_order_relaxed);
     if (!client_is_active())
         return next;
     fed = false;

@@ -7,7 +7,6 @@
 
 #include "scheduler/client/client.h"
 #include "shim/learn/estimate.h"
-#include "shim/objects/level.h"
 #include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 #include "common/clock.h"

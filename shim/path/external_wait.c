@@ -11,7 +11,7 @@
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
 #include "shim/objects/schedule.h"
-#include "shim/objects/level.h"
+#include "shim/objects/stream.h"
 
 enum { WATCHES = 64 };
 
@@ -214,7 +214,7 @@ void external_wait_thread_ends(const void *id)
  * effort makes progress: such a stream may follow it, by events or the legacy stream. */
 static bool watch_look(struct watch *w, bool tracked)
 {
-    uint64_t progress = schedule_progress();
+    uint64_t progress = atomic_load_explicit(&schedule_progress, memory_order_relaxed);
     uint32_t own = device_bit(w->ctx->gpu->index);
     if (w->progress != progress)
         watch_stand(w, tracked ? w->standing & own : 0);
@@ -246,7 +246,7 @@ static void asked_look(void)
     static uint32_t since;      /* ticks in which no thread has asked */
     uint32_t devices =
         atomic_load_explicit(&asked, memory_order_relaxed) ? atomic_exchange(&asked, 0) : 0;
-    uint64_t progress = schedule_progress();
+    uint64_t progress = atomic_load_explicit(&schedule_progress, memory_order_relaxed);
     since = devices ? 0 : since + 1;
     if (progress != asking.progress || since > ASKED_TICKS)
         watch_stand(&asking, 0);

@@ -50,7 +50,9 @@ static inline CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
 
 static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
 {
-    uint64_t freed = MUTANT(allocation_ahead) ? 0 : block_freed_bytes();
+    uint64_t freed = MUTANT(allocation_ahead)
+                         ? 0
+                         : atomic_load_explicit(&block_freed_bytes, memory_order_relaxed);
     /* A freed block is taken up only for a call that the driver would accept. */
     bool right = a->at && (!a->named || a->pool || MUTANT(no_pool_taken_up)) &&
                  !atomic_load_explicit(&s->ctx->error, memory_order_relaxed);

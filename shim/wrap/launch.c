@@ -336,7 +336,8 @@ static bool launch_known(struct launch *l)
         return false;
     l->accepted = function_shape_known(l->known, l->shape, &l->room);
     return l->accepted &&
-           (function_belongs(l->known, l->k.ctx->base) || MUTANT(kernel_shape_shared)) &&
+           (atomic_load_explicit(&l->known->accepted, memory_order_relaxed) == l->k.ctx->base ||
+            MUTANT(kernel_shape_shared)) &&
            grid_valid(l);
 }
 

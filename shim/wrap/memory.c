@@ -10,7 +10,6 @@
 #include "shim/lookup/each.h"
 #include "shim/learn/function.h"
 #include "shim/objects/block.h"
-#include "shim/objects/level.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
 #include "shim/path/call.h"

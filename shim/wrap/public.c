@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "scheduler/client/client.h"
-#include "shim/objects/level.h"
+#include "shim/objects/stream.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
 

@@ -7,7 +7,6 @@
 #include <utlist.h>
 
 #include "common/clock.h"
-#include "shim/objects/thread.h"
 #include "shim/objects/word.h"
 #include "shim/objects/schedule.h"
 

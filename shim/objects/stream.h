@@ -1,5 +1,6 @@
 /*
- * stream.h - a CUDA stream as the shim sees it: its level, its vHQ, whether it is busy.
+ * stream.h - a CUDA stream as the shim sees it: its level, its vHQ, whether it is busy; and what the
+ * shim knows of the thread that uses it.
  */
 #ifndef CUTIN_SHIM_OBJECTS_STREAM_H
 #define CUTIN_SHIM_OBJECTS_STREAM_H
@@ -72,6 +73,29 @@ static inline bool levels_mixed(void)
 {
     uint32_t mask = atomic_load_explicit(&levels_seen, memory_order_relaxed);
     return (mask & (mask - 1)) != 0;
+}
+
+/* ---- the calling thread -------------------------------------------------------------------- */
+
+/* Not 0 while the thread runs a host function of the application. */
+extern _Thread_local unsigned thread_in_callback __attribute__((tls_model("initial-exec")));
+/* Level of the last stream it used. When it waits for a stream below that level, it boosts it. */
+extern _Thread_local uint32_t thread_level __attribute__((tls_model("initial-exec")));
+/* Level that the program wants for the thread's streams; -1: none. */
+extern _Thread_local int thread_level_wanted __attribute__((tls_model("initial-exec")));
+
+/* True: a wait of this thread boosts the stream. */
+static inline bool thread_boosts(const struct shim_stream *s)
+{
+    return thread_level > s->level;
+}
+
+/* True where a wrapper must only call the driver: the shim is off, or the caller is a host function
+ * (whose calls the driver judges), the dispatcher, or a profiler that the driver tells of a call of
+ * the shim. */
+static inline bool thread_bypasses(void)
+{
+    return unlikely(shim_bypassed() || thread_in_callback || vhq_inside());
 }
 
 #endif

@@ -17,7 +17,6 @@
 #include "shim/learn/estimate.h"
 #include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
-#include "shim/objects/thread.h"
 #include "common/trace.h"
 #include "vhq/vhq.h"
 

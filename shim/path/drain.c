@@ -1,7 +1,6 @@
 /* drain.c - see drain.h. */
 #include "shim/path/drain.h"
 
-#include "shim/objects/thread.h"
 #include "shim/objects/event.h"
 #include "shim/objects/memory.h"
 

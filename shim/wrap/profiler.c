@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "shim/objects/thread.h"
+#include "shim/objects/stream.h"
 #include "shim/path/drain.h"
 
 /* CUptiResult */

@@ -127,9 +127,11 @@ static void config_read(void)
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
     if (config.distance_ns)
         config.profile = PROFILE_OFF; /* times here do not fit other processes */
-    /* As the driver reads it, by atoi, which has a new name, too (common/text.c). */
-    for (int i = 0; blocking && i < 3; i++)
-        blocking += strspn(blocking, i == 0 ? " \t" : i == 1 ? "+-" : "0");
+    if (blocking) { /* is set if atoi, which has a new name, too (text.c), would not return zero */
+        blocking += strspn(blocking, " \t");
+        blocking += strspn(blocking, "+-");
+        blocking += strspn(blocking, "0");
+    }
     if ((injection && *injection) || (blocking && *blocking >= '1' && *blocking <= '9'))
         atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_SET);
 }

@@ -59,7 +59,10 @@ struct event_seen {
     uint64_t epoch, seal;
 };
 /* Before the driver gets a record: from then on its answers may be about this record. */
-void event_unseal(struct shim_event *ev);
+static inline void event_unseal(struct shim_event *ev)
+{
+    atomic_store_explicit(&ev->seal, 0, memory_order_relaxed);
+}
 /* The latest record went into that stream, as the call that `epoch` stands for. */
 void event_note(struct shim_event *ev, struct shim_stream *s, uint64_t epoch);
 struct event_seen event_snapshot(const struct shim_event *ev);

@@ -27,9 +27,10 @@ int profiler_find(const char *name)
 
 const void *profiler_base(const void *found)
 {
+    struct link_map *map;
     Dl_info info;
 
-    return dladdr(found, &info) ? info.dli_fbase : NULL;
+    return dladdr1(found, &info, (void **)&map, RTLD_DL_LINKMAP) ? info.dli_fbase : NULL;
 }
 
 void *profiler_stand_in(enum profiler_call call, void *found)

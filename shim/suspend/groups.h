@@ -46,8 +46,6 @@ int groups_resume(const uint8_t uuid[16]);
 int groups_set_slice(const uint8_t uuid[16], uint64_t us);
 /* How often groups went on because a driver call needed it. */
 extern _Atomic uint32_t groups_yields;
-/* Lets stopped groups go on, before a driver call that changes them. */
-void groups_yield(void);
 /* All go on with the slices that they had, and none is stopped from then on. */
 void groups_end(void);
 

@@ -4,12 +4,9 @@
  * Compiled without sanitizers: programs and sanitizer runtimes call ioctl before instrumented code
  * can run.
  */
-#include "shim/suspend/groups.h"
 #include "shim/suspend/objects.h"
 #include "shim/suspend/nvrm.h"
 #include "shim/lookup/shim.h"
-
-#include "common/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -55,13 +52,13 @@ static void object_remove(const struct nvrm_free *call)
 /* Never called twice at a time: the driver makes these calls in its initialisation. */
 static void version_learn(const struct nvrm_version *call)
 {
-    uint64_t branch = 0;
+    uint32_t branch = 0;
 
     if (call->bytes < sizeof(groups_version) || !call->driver)
         return;
     memcpy(groups_version, (const char *)(uintptr_t)call->driver, sizeof(groups_version) - 1);
-    if (!number_begin(groups_version, UINT32_MAX, &branch))
-        return;
+    for (const char *p = groups_version; *p >= '0' && *p <= '9' && branch < 10000; p++)
+        branch = branch * 10 + (uint32_t)(*p - '0');
 #define BRANCH(first, last, alloc, schedule)                                                       \
     if (branch >= (first) && branch <= (last)) {                                                   \
         atomic_store(&alloc_bytes, alloc);                                                         \

@@ -40,8 +40,12 @@ extern _Atomic uint32_t objects_changing, objects_stopped;
 /* Bytes of a schedule call in the driver's version; 0: not known yet, or not in the table. */
 extern _Atomic uint32_t objects_schedule_bytes;
 extern _Atomic bool objects_lost; /* some could not be kept */
+extern char groups_version[64];   /* groups.h */
 
 /* The ioctl behind ours. */
 int objects_ioctl(int fd, unsigned long request, void *arg);
+
+/* In groups.c: lets stopped groups go on, before a call that changes them. */
+void groups_yield(void);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "shim/objects/block.h"
 
+#include <stdlib.h>
 #include <utlist.h>
 
 enum { LOOK = 64 }; /* an allocation looks at so many of its stream's newest buffered frees */
@@ -17,14 +18,13 @@ struct block {
     CUmemoryPool pool;
     uint32_t pools; /* pools_changed when it was allocated */
     struct block *prev, *next;
-    void *free_next;
 };
 
 TABLE(blocks);
-POOL(block_pool, struct block, free_next);
 
 /* For the state of blocks. Whether there is one, or its free is buffered, is read without it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block *spare; /* to be reused, by `next`; never freed, as table.h requires */
 static _Atomic uint64_t count;
 static uint32_t pools_changed = 1;
 _Atomic uint64_t block_freed_bytes;
@@ -47,7 +47,7 @@ static void block_changes(struct block *b)
 }
 
 /* The block's free is no longer buffered. */
-static void block_unlist(struct block *b)
+static inline void block_unlist(struct block *b)
 {
     struct shim_stream *s = atomic_load_explicit(&b->stream, memory_order_relaxed);
     if (!s)
@@ -64,7 +64,8 @@ void block_add(CUdeviceptr at, size_t bytes, CUmemoryPool pool)
     struct block *b = block_find(at);
     if (b) {
         block_unlist(b);
-    } else if ((b = pool_get(&block_pool))) {
+    } else if ((b = spare ? spare : calloc(1, sizeof(*b)))) {
+        spare = b->next;
         table_insert(&blocks, &b->node, (const void *)(uintptr_t)at);
         atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
     }
@@ -106,7 +107,8 @@ bool block_free_end(struct block_free f)
         table_remove(&blocks, &f.block->node);
         atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
         block_changes(f.block);
-        pool_put(&block_pool, f.block);
+        f.block->next = spare;
+        spare = f.block;
     }
     pthread_mutex_unlock(&lock);
     return due;

@@ -120,7 +120,8 @@ static bool has_key(const struct table_node *n, const void *key)
 }
 
 /* A walk that the new next[0] leads astray sees the new `moves`, too, which was written before. */
-struct table_node *table_take(struct table *t, const void *key, table_match is, const void *user)
+static inline __attribute__((always_inline)) struct table_node *
+take(struct table *t, const void *key, table_match is, const void *user)
 {
     struct table_node *n, *taken = NULL;
     pthread_mutex_lock(&t->lock);
@@ -145,6 +146,11 @@ struct table_node *table_take(struct table *t, const void *key, table_match is, 
     return taken;
 }
 
+struct table_node *table_take(struct table *t, const void *key, table_match is, const void *user)
+{
+    return take(t, key, is, user);
+}
+
 static bool is_it(const struct table_node *node, const void *it)
 {
     return node == it;
@@ -153,7 +159,7 @@ static bool is_it(const struct table_node *node, const void *it)
 bool table_remove(struct table *t, struct table_node *node)
 {
     const void *key = atomic_load_explicit(&node->key, memory_order_relaxed);
-    return key && table_take(t, key, is_it, node);
+    return key && take(t, key, is_it, node);
 }
 
 void table_each(struct table *t, const void *key, table_visit visit, void *user)

@@ -289,7 +289,7 @@ struct shim_stream *stream_find(CUstream handle, uint32_t now)
             return NULL;
         return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);
     }
-    struct shim_stream *s = stream_known(handle);
+    struct shim_stream *s = (struct shim_stream *)(void *)table_find(&streams, handle);
     if (!s)
         s = stream_adopt(handle);
     if (s)

@@ -21,15 +21,9 @@ enum { PATIENCE_MS = 100, LOOK_US = 50 };
 /* True while the thread has a context's lock for a query, or is about to take it. */
 static _Thread_local atomic_bool locked __attribute__((tls_model("initial-exec")));
 
-static bool query_lock(struct shim_context *ctx)
+/* The thread that has the lock may wait for one that this thread had when the handler came. */
+static __attribute__((noinline)) bool query_lock_late(struct shim_context *ctx)
 {
-    if (unlikely(atomic_load_explicit(&locked, memory_order_relaxed)))
-        return false;
-    atomic_store_explicit(&locked, true, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
-    if (likely(pthread_mutex_trylock(&ctx->lock) == 0))
-        return true;
-    /* The thread that has the lock may wait for one that this thread had when the handler came. */
     for (uint64_t by = clock_ns() + PATIENCE_MS * NS_PER_MS; clock_ns() < by;) {
         clock_nap(LOOK_US * NS_PER_US);
         if (pthread_mutex_trylock(&ctx->lock) == 0)
@@ -37,6 +31,15 @@ static bool query_lock(struct shim_context *ctx)
     }
     atomic_store_explicit(&locked, false, memory_order_relaxed);
     return false;
+}
+
+static inline bool query_lock(struct shim_context *ctx)
+{
+    if (unlikely(atomic_load_explicit(&locked, memory_order_relaxed)))
+        return false;
+    atomic_store_explicit(&locked, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    return likely(pthread_mutex_trylock(&ctx->lock) == 0) || query_lock_late(ctx);
 }
 
 static inline void query_unlock(struct shim_context *ctx)

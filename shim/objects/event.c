@@ -52,8 +52,9 @@ void event_forget(struct shim_event *ev)
     event_end(ev);
 }
 
-/* If several threads do so at a time, they get the first one's struct. */
-static struct shim_event *event_new(CUevent handle, bool recorded)
+/* If several threads adopt one at a time, they get the first one's struct. */
+static inline __attribute__((always_inline)) struct shim_event *event_new(CUevent handle,
+                                                                          bool created)
 {
     struct shim_event *ev = pool_get(&event_pool);
     if (!ev)
@@ -63,11 +64,13 @@ static struct shim_event *event_new(CUevent handle, bool recorded)
     ev->waited = ev->interprocess = ev->untimed = false;
     atomic_store(&ev->fence, NULL);
     atomic_store(&ev->captured, false);
-    atomic_store(&ev->recorded, recorded);
+    atomic_store(&ev->recorded, !created); /* maybe */
     atomic_store(&ev->stream, NULL);
     atomic_store(&ev->seal, 0);
-    struct table_node *first = table_insert_once(&events, &ev->node, handle);
-    if (first != &ev->node)
+    struct table_node *first = &ev->node;
+    if (created)
+        table_insert(&events, first, handle);
+    else if ((first = table_insert_once(&events, first, handle)) != &ev->node)
         pool_put(&event_pool, ev);
     return (struct shim_event *)(void *)first;
 }
@@ -77,7 +80,7 @@ void event_add(CUevent handle, unsigned flags)
     struct shim_event *ev = event_find(handle);
     if (ev) /* the old one was destroyed with its context, and the handle reused */
         event_forget(ev);
-    if (!(ev = event_new(handle, false)))
+    if (!(ev = event_new(handle, true)))
         return;
     ev->interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
     ev->untimed = (flags & CU_EVENT_DISABLE_TIMING) != 0;
@@ -86,7 +89,7 @@ void event_add(CUevent handle, unsigned flags)
 struct shim_event *event_adopt(CUevent handle)
 {
     struct shim_event *ev = event_find(handle);
-    return ev || !handle ? ev : event_new(handle, true /* maybe */);
+    return ev || !handle ? ev : event_new(handle, false);
 }
 
 struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)
@@ -114,23 +117,18 @@ struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)
     return fence;
 }
 
-void event_drain(struct shim_event *ev, bool boost)
-{
-    struct vhq_fence *fence = event_fence_get(ev, false);
-    if (fence)
-        vhq_fence_drain(fence, boost);
-    vhq_fence_put(fence);
-}
-
 void event_share(CUevent handle)
 {
     struct shim_event *ev = event_adopt(handle);
     if (!ev)
         return;
+    struct vhq_fence *fence = event_fence_get(ev, false);
     ev->interprocess = true;
     /* Another process may have recorded it, and sees only what was submitted. */
     atomic_store(&ev->recorded, true);
-    event_drain(ev, false);
+    if (fence)
+        vhq_fence_drain(fence, false);
+    vhq_fence_put(fence);
 }
 
 static bool is_of(const struct table_node *node, const void *context)

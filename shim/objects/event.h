@@ -37,8 +37,6 @@ void event_forget(struct shim_event *ev);
 struct vhq_fence *event_fence_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited);
 /* A reference to the fence of the latest record; NULL: that was submitted. `waits`: for a wait. */
 struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits);
-/* Waits until the latest record was submitted. */
-void event_drain(struct shim_event *ev, bool boost);
 /* For a record that goes to the driver at once and needs no fence. Without one a wait follows
  * nothing. That is right if the record before was submitted and no wait for it is buffered: another
  * thread's wait may mean either record now. False: there is a fence to displace. */

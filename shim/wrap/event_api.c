@@ -169,8 +169,12 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     if (!ev)
         return call_unknown(&c, s, event);
     if (capture_active(s)) {
-        if (!atomic_load(&ev->captured)) /* the driver refuses it once it knows the record */
-            event_drain(ev, true);
+        if (!atomic_load(&ev->captured)) { /* the driver refuses it once it knows the record */
+            struct vhq_fence *fence = event_fence_get(ev, false);
+            if (fence)
+                vhq_fence_drain(fence, true);
+            vhq_fence_put(fence);
+        }
         return call_on(&c, NULL);
     }
     if (unlikely(atomic_load_explicit(&ev->captured, memory_order_relaxed))) {
@@ -196,7 +200,9 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
 /* ---- query, synchronise, elapsed time ----------------------------------------------------- */
 
 /* The driver's answer about the latest record, which may be another one than was seen. */
-static CUresult event_result(const struct shim_event *ev, const struct event_seen *seen, CUresult r)
+static inline __attribute__((always_inline)) CUresult event_result(const struct shim_event *ev,
+                                                                   const struct event_seen *seen,
+                                                                   CUresult r)
 {
     if (r == CUDA_SUCCESS && event_same(ev, seen))
         schedule_complete(seen->stream, seen->epoch);
@@ -231,6 +237,18 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     return event_result(ev, &seen, r);
 }
 
+static __attribute__((noinline)) CUresult outside_wait(const struct shim_event *ev, CUevent handle)
+{
+    CUresult r = CUDA_SUCCESS;
+    struct shim_context *ctx = MUTANT(thread_waits_untold) ? NULL : context_find(ev->context);
+    if (ctx)
+        external_wait_thread_begins(ctx, NULL, &r);
+    r = REAL(cuEventSynchronize)(handle);
+    if (ctx)
+        external_wait_thread_ends(&r);
+    return r;
+}
+
 EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
     const char *name = "cuEventSynchronize";
@@ -240,17 +258,14 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
         return traced_waited(name, from_ns, REAL(cuEventSynchronize)(hEvent));
     bool captures = capture_any();
     struct event_seen seen = event_snapshot(ev);
-    if (seen.stream && !MUTANT(event_sync_undrained))
-        event_drain(ev, thread_boosts(seen.stream));
+    struct vhq_fence *fence = event_fence_get(ev, false);
+    if (fence && seen.stream && !MUTANT(event_sync_undrained))
+        vhq_fence_drain(fence, thread_boosts(seen.stream));
+    vhq_fence_put(fence);
     CUresult r;
-    struct shim_context *outside = unlikely(ev->interprocess) && !MUTANT(thread_waits_untold)
-                                       ? context_find(ev->context)
-                                       : NULL;
-    if (outside)
-        external_wait_thread_begins(outside, NULL, &r);
-    CAPTURE_LATER(captures, r, REAL(cuEventSynchronize)(hEvent));
-    if (outside)
-        external_wait_thread_ends(&r);
+    CAPTURE_LATER(captures, r,
+                  unlikely(ev->interprocess) ? outside_wait(ev, hEvent)
+                                             : REAL(cuEventSynchronize)(hEvent));
     return traced_waited(name, from_ns, event_result(ev, &seen, r));
 }
 

@@ -71,10 +71,12 @@ struct shim_context *context_current_known(void)
 int moment_tell(enum moment moment, struct shim_context *ctx, bool alive, struct shim_stream *s)
 {
     /* The linker's names for where the section begins and ends. */
-    extern const struct moment_note *const __start_moment_note[], *const __stop_moment_note[];
-    int rc = 0;
-    for (const struct moment_note *const *n = __start_moment_note;
-         n < __stop_moment_note && rc == 0; n++) {
+    extern const struct moment_note *const __start_context_note[],
+        *const __stop_context_note[], *const __start_stream_note[], *const __stop_stream_note[];
+    const struct moment_note *const *n = s ? __start_stream_note : __start_context_note;
+    const struct moment_note *const *stop = s ? __stop_stream_note : __stop_context_note;
+    for (; n < stop; n++) {
+        int rc = 0;
         if ((*n)->moment != moment)
             continue;
         if ((*n)->begin)
@@ -83,8 +85,10 @@ int moment_tell(enum moment moment, struct shim_context *ctx, bool alive, struct
             (*n)->end(ctx, alive);
         else
             (*n)->stream(s);
+        if (rc != 0)
+            return rc;
     }
-    return rc;
+    return 0;
 }
 
 /* `base` is the current context. */

@@ -92,13 +92,13 @@ struct moment_note {
     void (*end)(struct shim_context *ctx, bool alive);
     void (*stream)(struct shim_stream *s);
 };
-#define MOMENT_NOTE(moment, member, function)                                                      \
+#define MOMENT_NOTE(of, moment, member, function)                                                  \
     static const struct moment_note function##_note = {moment, .member = function};                \
     static const struct moment_note *const function##_entry                                        \
-        __attribute__((section("moment_note"), used)) = &function##_note;
-#define CONTEXT_BEGIN(moment, function) MOMENT_NOTE(moment, begin, function)
-#define CONTEXT_END(moment, function)   MOMENT_NOTE(moment, end, function)
-#define STREAM_NOTE(moment, function)   MOMENT_NOTE(moment, stream, function)
+        __attribute__((section(#of "_note"), used)) = &function##_note;
+#define CONTEXT_BEGIN(moment, function) MOMENT_NOTE(context, moment, begin, function)
+#define CONTEXT_END(moment, function)   MOMENT_NOTE(context, moment, end, function)
+#define STREAM_NOTE(moment, function)   MOMENT_NOTE(stream, moment, stream, function)
 /* Calls what is registered. Returns 0, or the first error of a `begin`. */
 int moment_tell(enum moment moment, struct shim_context *ctx, bool alive, struct shim_stream *s);
 

@@ -268,19 +268,6 @@ void function_attributes_forget(CUfunction handle, struct shim_function *f)
     table_each(&functions_of_name, &unknown, forget_of_name, NULL);
 }
 
-bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value)
-{
-    return (unsigned)which < FUNCTION_ATTRIBUTES &&
-           atomic_load_explicit(&f->attribute[which], memory_order_relaxed) == (int64_t)value + 1 &&
-           value >= 0;
-}
-
-void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value)
-{
-    if ((unsigned)which < FUNCTION_ATTRIBUTES)
-        atomic_store_explicit(&f->attribute[which], (int64_t)value + 1, memory_order_relaxed);
-}
-
 /* ---- kernels that wait -------------------------------------------------------------------- */
 
 enum { LONG_NS = 1000000 };

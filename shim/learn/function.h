@@ -96,8 +96,19 @@ void function_cluster_ask(struct shim_function *f, CUfunction handle, const stru
 
 /* Its attributes may have changed by this handle: forgets what depends on them. */
 void function_attributes_forget(CUfunction handle, struct shim_function *f); /* NULL: not known */
-bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value);
-void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value);
+static inline bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which,
+                                         int value)
+{
+    return (unsigned)which < FUNCTION_ATTRIBUTES &&
+           atomic_load_explicit(&f->attribute[which], memory_order_relaxed) == (int64_t)value + 1 &&
+           value >= 0;
+}
+static inline void function_attribute_set(struct shim_function *f, CUfunction_attribute which,
+                                          int value)
+{
+    if ((unsigned)which < FUNCTION_ATTRIBUTES)
+        atomic_store_explicit(&f->attribute[which], (int64_t)value + 1, memory_order_relaxed);
+}
 
 /* The driver's name for it; "kernel" where the driver does not tell. */
 const char *function_name(CUfunction handle);

@@ -46,8 +46,10 @@ NOTED(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, 
       (unsigned int, n), (CUlibrary, library))
 
 /* `kernel`: it is a CUkernel, whose attribute is set for `device` alone. */
-static CUresult attribute_set(CUfunction handle, CUfunction_attribute which, int value, bool kernel,
-                              CUdevice device)
+static inline __attribute__((always_inline)) CUresult attribute_set(CUfunction handle,
+                                                                    CUfunction_attribute which,
+                                                                    int value, bool kernel,
+                                                                    CUdevice device)
 {
     struct shim_function *f = NULL;
     /* If nothing is deferred, nothing has to be known of functions. */

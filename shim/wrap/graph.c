@@ -161,19 +161,19 @@ static __attribute__((noinline)) CUresult launch_watched(const struct graph_call
 static int graph_run(void *payload)
 {
     const struct graph_call *a = payload;
-    struct exec *e = a->exec;
-    struct graph_copy *copy = e ? e->copy : NULL;
+    struct graph_copy *copy = a->exec ? a->exec->copy : NULL;
     CUgraphExec chosen = copy ? graph_copy_choose(copy, a->handle, a->ctx, a->level) : a->handle;
     if (a->upload)
         return (int)REAL(cuGraphUpload)(chosen, a->stream);
     CUresult r = copy ? graph_copy_before(copy, chosen, a->stream) : CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
         return (int)r;
-    struct sample *sample = a->learned ? estimate_begin(&e->estimate, a->ctx, a->stream) : NULL;
+    struct sample *sample =
+        a->learned ? estimate_begin(&a->exec->estimate, a->ctx, a->stream) : NULL;
     r = unlikely(a->waits) ? launch_watched(a, chosen) : REAL(cuGraphLaunch)(chosen, a->stream);
     estimate_end(sample, a->stream);
-    if (r == CUDA_SUCCESS && e)
-        atomic_store_explicit(&e->launched, true, memory_order_relaxed);
+    if (r == CUDA_SUCCESS && a->exec)
+        atomic_store_explicit(&a->exec->launched, true, memory_order_relaxed);
     if (r == CUDA_SUCCESS && copy)
         graph_copy_after(copy, chosen, a->stream);
     return (int)r;

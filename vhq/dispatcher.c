@@ -91,7 +91,7 @@ void dispatcher_piece_sent(struct vhq *q, struct slot *slot)
     set_unlock(q->set);
 }
 
-static void job_retire(const struct job *job, bool lost)
+static inline void job_retire(const struct job *job, bool lost)
 {
     struct vhq *q = job->q;
     struct vhq_set *s = q->set;

@@ -609,7 +609,7 @@ static struct slot *near_next(struct scan *c, struct near *near, struct vhq **q)
 }
 
 /* False: this head needs a look at all heads. */
-static bool near_plain(const struct scan *c, struct vhq *q, const struct slot *slot)
+static inline bool near_plain(const struct scan *c, struct vhq *q, const struct slot *slot)
 {
     uint32_t running = atomic_load_explicit(&q->running, memory_order_acquire);
     return slot->ticket < c->limit && running != RUN_TURN && !(slot->flags & SLOT_TURN) &&

@@ -237,8 +237,7 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
 }
 
 /* Into the ring: a command; or, if the calling thread has to submit it by itself, a turn. */
-static __attribute__((noinline)) int begin_slow(struct vhq *q, const struct vhq_req *req,
-                                                struct vhq_cmd **cmd)
+static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
     const struct vhq_set *s = q->set;
     bool turn =

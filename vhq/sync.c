@@ -391,7 +391,7 @@ uint64_t vhq_sent(const struct vhq *q)
 void vhq_note_complete(struct vhq *q, uint64_t sent)
 {
     struct vhq_set *s = q->set;
-    if (!vhq_in_flight(q) || (MUTANT(tail_unasked) && !vhq_loose(q)) || passive() ||
+    if ((!vhq_loose(q) && (MUTANT(tail_unasked) || !vhq_in_flight(q))) || passive() ||
         !queue_trylock(q))
         return;
     bool mine = claim_locked(q) && lock_try(&s->lock, RANK_SET);
@@ -408,9 +408,10 @@ set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q), void (*sync)(
 {
     set_lock(set);
     for (struct vhq *q = set->all, *next; q; q = next) {
-        next = q->next;
-        if (q->dead || !needed(q))
+        if (q->dead || !needed(q)) {
+            next = q->next;
             continue;
+        }
         bool left = q->left; /* no marker can be put behind what that left in flight */
         q->pins++;           /* keeps it, and its place in the list */
         set_unlock(set);

@@ -180,6 +180,7 @@
     X(stander_has_shifts, "a client whose work makes no progress keeps its shifts beside others")  \
     X(stand_forgotten, "a client whose work stands again and again has shifts in between")         \
     X(long_has_shifts, "a client takes shifts although one of its commands outlasts the longest")  \
+    X(busy_is_rest, "time slices of others count as no loss while clients above come and go")      \
     X(overrun_untold,                                                                              \
       "nobody is told that work runs on after a turn, with time slices of its own")                \
     X(guarded_gets_on, "work that the guard lets in behind stalled work counts as progress")       \

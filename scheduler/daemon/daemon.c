@@ -282,6 +282,9 @@ static int housekeeping(struct daemon *d)
             shifts_scan(d->peers, now);
         }
         wait_ms = sooner(wait_ms, HEARTBEAT_SCAN_MS);
+    } else if (d->shifts_due_ns != 0) {
+        d->shifts_due_ns = 0;
+        shifts_end(d->peers);
     }
     wait_ms = sooner(wait_ms, topology_expire(d->peers, now));
     wait_ms = sooner(wait_ms, usage_scan(d->peers, now));

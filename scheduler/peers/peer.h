@@ -122,11 +122,11 @@ struct peer_device {
     uint64_t hold_began_ns, holds_before;
     /* Of shifts.c: scans that found work, its debt for scans that found none, its place; whether
      * the last scan found none; whether it has work and takes no shifts, so that only time slices
-     * part it from others; how far its own work and that of others had got. */
+     * part it from others; how far its own work and that of others had got; its cut-ins by then. */
     uint32_t busy_scans, debt, place;
     bool lacks, sliced;
     uint32_t stood; /* it did of late (stand.c), and so many scans have to find progress */
-    uint64_t done, others;
+    uint64_t done, others, cut_ins;
     /* Of usage.c: the time that it has had, and what it had told by then. */
     uint64_t used_ns, told_ns, told_unsure_ns, shown_ns;
     bool past; /* they have what it used before it came */

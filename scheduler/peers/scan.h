@@ -55,6 +55,8 @@ void policy_tick_reset(struct peer *peers);
 #define SHIFTS_BUSY_SCANS 3 /* scans in a row that must find work */
 
 void shifts_scan(struct peer *peers, uint64_t now_ns);
+/* There are no more scans for now: nobody takes shifts. */
+void shifts_end(struct peer *peers);
 /* `gone` is no longer among them: its shifts are given to the others now, not at the next scan. */
 void shifts_leave(struct peer *peers, const struct peer *gone);
 

@@ -25,6 +25,8 @@ enum {
     STOOD = 16, /* scans that have to find progress after a stand */
 };
 
+#define RESTS_NS (1000ull * NS_PER_MS) /* clients above that have not come for so long rest */
+
 static bool takes_shifts(const struct peer_device *mine)
 {
     return mine->busy_scans >= SHIFTS_BUSY_SCANS && !mine->lacks && mine->debt <= DEBT_MOST;
@@ -41,19 +43,30 @@ static uint32_t doubled(const struct device_work *work, uint32_t level)
     return n;
 }
 
-/* In two shifts of its own and some time its work has made no progress: it wastes shifts. What is
- * in flight needs no shift of its own: it runs in those of others, too. A client whose work stands
+/* No client above has come of late. Only then may others' time slices be in their way. */
+static bool above_rests(const struct peer_device *mine, uint64_t now)
+{
+    uint32_t level = mine->peer->lowest + 1;
+
+    while (level < PAGE_LEVELS && now >= mine->device->came_ns[level] + RESTS_NS)
+        level++;
+    return level >= PAGE_LEVELS || MUTANT(busy_is_rest);
+}
+
+/* In two shifts of its own and some time its work has made no progress: it wastes shifts. While
+ * clients above rest, what is in flight needs no shift of its own, and a client whose work stands
  * again after each command is one of these from its second command on. */
-static bool stands(struct peer_device *mine, uint64_t round_ns, uint64_t now)
+static bool stands(struct peer_device *mine, uint64_t round_ns, bool rests, uint64_t now)
 {
     uint64_t stand_ns = stand_measure(mine, now);
+    bool stands =
+        stand_ns > STANDS_NS + 2 * round_ns || (rests && mine->stand.in_flight_ns > STANDS_NS);
 
-    if ((stand_ns > STANDS_NS + 2 * round_ns || mine->stand.in_flight_ns > STANDS_NS) &&
-        !MUTANT(stander_has_shifts))
+    if (stands)
         mine->stood = STOOD;
     else if (mine->stood != 0 && (stand_ns == 0 || MUTANT(stand_forgotten)))
         mine->stood--;
-    return mine->stood != 0;
+    return (rests ? mine->stood != 0 : stands) && !MUTANT(stander_has_shifts);
 }
 
 static uint32_t long_us(const struct peer_device *mine)
@@ -83,17 +96,17 @@ static void look(struct peer_device *mine, uint64_t now)
     const struct device_work *work = &mine->device->work;
     uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
     uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
+    bool lacked = mine->lacks, rests = above_rests(mine, now);
     /* Or one of its commands outlasts the longest shift, and so runs in those of others, too. */
-    bool lacked = mine->lacks,
-         standing = stands(mine, round_ns, now) ||
-                    (long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
+    bool standing = stands(mine, round_ns, rests, now) ||
+                    (rests && long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
                      !MUTANT(long_has_shifts)),
          overrun = overruns(mine);
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     bool works =
         p->queues && !p->paused && p->lowest < PAGE_LEVELS && device_has_work(device_page(mine));
 
-    mine->sliced = works && (standing || overrun);
+    mine->sliced = works && rests && (standing || overrun);
     mine->lacks = !works || p->above == 0 || standing;
     /* The work of a client that takes shifts can run out only in its own, one of `of`. So one scan
      * that found none stands for `of` scans. */
@@ -151,9 +164,23 @@ static void arrange(struct peer *peers)
 
 void shifts_scan(struct peer *peers, uint64_t now_ns)
 {
+    PEER_DEVICES (peers, p, mine) {
+        const struct page_device *page = device_page(mine);
+        uint64_t cut_ins = figure_read(&page->counters.cut_ins);
+
+        if (cut_ins != mine->cut_ins || atomic_load_explicit(&page->active, memory_order_relaxed))
+            mine->device->came_ns[p->level] = now_ns;
+        mine->cut_ins = cut_ins;
+    }
     PEER_DEVICES (peers, p, mine)
         look(mine, now_ns);
     arrange(peers);
+}
+
+void shifts_end(struct peer *peers)
+{
+    PEER_DEVICES (peers, p, mine)
+        atomic_fetch_and(&p->page->page->shift[device_slot(mine)], PAGE_SHIFT_PROGRESS);
 }
 
 void shifts_leave(struct peer *peers, const struct peer *gone)

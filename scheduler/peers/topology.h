@@ -30,6 +30,7 @@ struct device {
         uint32_t sliced[PAGE_LEVELS];  /* clients at work that take none */
         uint64_t done;
     } work;
+    uint64_t came_ns[PAGE_LEVELS]; /* when one of its clients last held others, for shifts.c */
     /* What usage.c adds up: what clients have told since then, at most, and how much of it they are
      * not sure of. */
     struct device_usage {

@@ -116,8 +116,8 @@ struct page_device {
  * Bits 0..7 are the place of this client, bits 8..15 the number of clients; 0: it takes no shifts.
  * Bits 16..19 say how often a shift's length is doubled, because of long commands. Bits 20..30
  * count up while work of the others on the device makes progress. Bit 31: another client of its
- * level is at work and takes no shifts, as a command of it outlasts any. It has the device by the
- * device's own time slices.
+ * level is at work and takes no shifts, as a command of it outlasts any, and clients above rest.
+ * It has the device by the device's own time slices.
  */
 #define PAGE_SHIFT_WORD(place, of) ((place) | (of) << 8)
 #define PAGE_SHIFT_CLIENTS(w)      ((w) >> 8 & 0xff)

@@ -370,7 +370,7 @@ static const struct named {
     {"fair_short_beside_kernels_of_100_ms", /* which run on in the turn of the other job */
      {.ms = LONG_MS, .jobs = 2, .fair = true, .job = {FAIR(1, 100), FAIR(1, 100000)}}},
     {"two_short_beside_kernels_of_a_second",
-     {.ms = LONG_MS,
+     {.ms = LONGER_MS,
       .open = "abscd",
       .jobs = 3,
       .first_least = 25,
@@ -381,6 +381,13 @@ static const struct named {
       .jobs = 3,
       .fair = true,
       .job = {FAIR(2, 100, 1000), FAIR(1, 300), FAIR(1, 300000)}}},
+    {"short_beside_kernels_of_130_ms_and_busy_service", /* shifts keep other slices out of its way */
+     {.ms = LONG_MS,
+      .open = "scd",
+      .jobs = 2,
+      .first_least = 30,
+      .job = {JOB(1, 100), JOB(1, 130000)},
+      .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)

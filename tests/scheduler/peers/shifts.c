@@ -158,6 +158,25 @@ Test(shifts, are_withdrawn_from_client_without_progress)
     cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "idle is not standing: %x", shift(1));
 }
 
+/* Time slices of others are then in their way. */
+Test(shifts, slices_are_told_once_clients_above_rest)
+{
+    counters(1)->waiting = counters(2)->waiting = 1;
+    page[1].long_us[SLOT] = 126000;
+    for (int i = 0; i < 10; i++) {
+        counters(0)->cut_ins++;
+        looks(5);
+        cr_expect(!beside_slices(2) && PAGE_SHIFT_CLIENTS(shift(2)) == 2, "%x", shift(2));
+    }
+    looks(50);
+    cr_expect(beside_slices(2) && !PAGE_SHIFT_CLIENTS(shift(2)), "%x", shift(2));
+    atomic_store(&page[0].device[SLOT].active, 3);
+    looks(SHIFTS_BUSY_SCANS);
+    cr_expect(!beside_slices(2) && PAGE_SHIFT_CLIENTS(shift(2)) == 2, "%x", shift(2));
+    shifts_end(peer);
+    cr_expect_eq(page[2].shift[SLOT] & ~PAGE_SHIFT_PROGRESS, 0);
+}
+
 /* Each of its commands takes a second. */
 Test(shifts, are_withdrawn_once_from_client_that_stands_again_and_again)
 {

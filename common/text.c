@@ -1,6 +1,6 @@
-/* text.c - see text.h. Lives in libcutin.so: libc alone, and of it neither strtoull nor sscanf, which
- * have new names (of C23) in glibc 2.38: a library that is built there and uses them would need that
- * version. */
+/* text.c - see text.h. Lives in libcutin.so: libc alone, and of it neither strtoull nor sscanf,
+ * which have new names (of C23) in glibc 2.38: a library that is built there and uses them would
+ * need that version. */
 #include "common/text.h"
 
 #include <string.h>

@@ -18,7 +18,7 @@ const char *number_begin(const char *text, uint64_t most, uint64_t *number);
 /* Reads all of the text. False: it is no number from `least` to `most`. */
 bool number_read(const char *text, uint64_t least, uint64_t most, uint64_t *number);
 
-/* Replaces every byte that a terminal or JSON does not take by a question mark. Returns the text. */
+/* Replaces bytes that a terminal or JSON does not take by question marks. Returns the text. */
 char *printable(char *text);
 
 /* FNV-1a. */

@@ -32,8 +32,6 @@ __attribute__((constructor)) static void remember(void)
     sched_getaffinity(getpid(), sizeof(initial), (cpu_set_t *)(void *)&initial);
 }
 
-/* ---- sets ------------------------------------------------------------------------------------ */
-
 static bool cpus_equal(const struct cpus *a, const struct cpus *b)
 {
     return memcmp(a, b, sizeof(*a)) == 0;

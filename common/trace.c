@@ -257,9 +257,9 @@ uint32_t trace_name(const char *text)
     return found;
 }
 
-/* The record goes word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile.
- * If a writer that is a whole ring behind is still at work, or one ahead by that much was quicker,
- * the record is lost: a mixture of two would look like one. */
+/* The record goes word by word and atomic: a reader may look at any time. `seq` is WRITING
+ * meanwhile. If a writer that is a whole ring behind is still at work, or one ahead by that much
+ * was quicker, the record is lost: a mixture of two would look like one. */
 void trace_put(const struct trace_record *record)
 {
     struct trace_file *file = atomic_load_explicit(&trace_buffer, memory_order_acquire);

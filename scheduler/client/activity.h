@@ -63,8 +63,8 @@ void activity_begin(struct activity *a, uint32_t dev, uint32_t level);
 void activity_end(struct activity *a, uint32_t dev, uint32_t level);
 void activity_note_wait(struct activity *a, uint32_t dev, bool begins);
 
-/* As client_hint_deadline and client_announce (client.h), with a time of CLOCK_MONOTONIC; 0 takes it
- * back. Any thread. */
+/* As client_hint_deadline and client_announce (client.h), with a time of CLOCK_MONOTONIC; 0 takes
+ * it back. Any thread. */
 void activity_hint_due(struct activity *a, uint64_t due_ns);
 void activity_announce(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
 

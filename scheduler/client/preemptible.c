@@ -128,8 +128,6 @@ void preemptible_clear_dead(struct cutin_page *own)
     }
 }
 
-/* ---- the list -------------------------------------------------------------------------------- */
-
 static struct preemptible_page *find(struct preemptible *b, uint64_t client)
 {
     struct preemptible_page *p = atomic_load(&b->head);

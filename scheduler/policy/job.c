@@ -51,8 +51,6 @@ static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
     return rc;
 }
 
-/* ---- the batch system's side ----------------------------------------------------------------- */
-
 /* Writes a file; makes the folder if it is missing. A reader finds the whole line or no file. */
 static int line_write(const char *folder, const char *path, const char *line)
 {
@@ -136,8 +134,6 @@ void job_forget(const char *folder, const char *id)
     snprintf(path, sizeof(path), JOB_FILE, folder, id);
     unlink(path);
 }
-
-/* ---- the daemon's side ----------------------------------------------------------------------- */
 
 /* Whether this process starts a job's processes, and which job that is. */
 static int job_read(int folder, uid_t owner, pid_t pid, const struct proc_stat *p, uid_t uid,

@@ -98,8 +98,6 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
     return ESPANK_SUCCESS;
 }
 
-/* ---- srun ------------------------------------------------------------------------------------ */
-
 /* Sets the comment of a job of the calling user or, for root, of any job. */
 static void comment_show(uint32_t id, const char *comment)
 {
@@ -186,8 +184,6 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
         job_forget(site.jobs, job.id);
     return ESPANK_SUCCESS;
 }
-
-/* ---- slurmstepd ------------------------------------------------------------------------------ */
 
 /* The user's own CUTIN_PRIORITY goes before the site's level, and an option before both. */
 static void tasks_set(spank_t spank)

@@ -104,8 +104,6 @@ int site_level(const struct site *site, const char *partition, const char *qos)
     return level == REQUEST_NONE ? site->level : level;
 }
 
-/* ---- levels and numbers as users write them, and as a job's comment shows them -------------- */
-
 int request_level(const char *word)
 {
     int level = word_index(LEVEL_WORDS " off", word);

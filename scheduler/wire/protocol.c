@@ -28,7 +28,7 @@ void message_init(union message *m, enum message_type type)
 }
 
 /* Whether a text ends in its field. */
-#define ENDS(text) (memchr(text, '\0', sizeof(text)) != NULL)
+#define ENDS(text) (!!memchr(text, '\0', sizeof(text)))
 
 bool control_value_ok(uint32_t kind, uint32_t value)
 {

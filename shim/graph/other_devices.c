@@ -54,8 +54,6 @@ struct other_devices *other_devices_new(const struct graph_nodes *n)
     return a;
 }
 
-/* ---- our streams there ----------------------------------------------------------------------- */
-
 static void making_lock(void)
 {
     pthread_mutex_lock(&making);
@@ -101,8 +99,6 @@ bool other_devices_held(const struct other_devices *a, uint32_t level)
             return true;
     return false;
 }
-
-/* ---- launching ------------------------------------------------------------------------------- */
 
 struct launching {
     CUstream stream; /* of the command that waits for the launch */

@@ -177,8 +177,6 @@ void table_each(struct table *t, const void *key, table_visit visit, void *user)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* ---- memory of the nodes --------------------------------------------------------------------- */
-
 #define POOL_ALIGN 64
 
 void *pool_get(struct pool *p)

@@ -123,8 +123,6 @@ void profile_close(void)
     write_all();
 }
 
-/* ---- from outside -------------------------------------------------------------------------- */
-
 void profile_open(const struct gpu_device *gpu)
 {
     struct profile_row *from = NULL;
@@ -158,8 +156,6 @@ void profile_open(const struct gpu_device *gpu)
     free(from);
     free(p);
 }
-
-/* ---- functions ----------------------------------------------------------------------------- */
 
 static uint32_t now_h(void)
 {

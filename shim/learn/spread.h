@@ -30,8 +30,8 @@ enum spread_is {
     SPREAD_IS_SURE,       /* exact, and no other process can have had a time slice in it */
 };
 void spread_add(struct spread *s, uint32_t ns, enum spread_is is);
-/* All are 0 if nothing was added. `doubt_ns`: the likely error of the mean of exact times; 0 if none
- * is exact. */
+/* All are 0 if nothing was added. `doubt_ns`: the likely error of the mean of exact times; 0 if
+ * none is exact. */
 void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns, uint32_t *doubt_ns);
 
 #endif

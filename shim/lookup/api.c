@@ -33,8 +33,6 @@ const struct api_row api_rows[API_COUNT] = {
 #include "shim/lookup/api.def"
 };
 
-/* ---- search ------------------------------------------------------------------------------- */
-
 static const uint16_t by_symbol[] = {
 #define API_BY_SYMBOL(symbol) API_##symbol,
 #include "api_index.h"
@@ -81,8 +79,6 @@ const uint16_t *api_find_name(const char *name)
 {
     return find(name, true, by_name, sizeof(by_name) / sizeof(*by_name) / 2, 2);
 }
-
-/* ---- the driver --------------------------------------------------------------------------- */
 
 #define DRIVER "libcuda.so.1"
 

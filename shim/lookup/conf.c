@@ -19,8 +19,6 @@ const char *const setting_names[] = {
 static const char conf[] = "CUTIN_CONF";
 enum { PREFIX = sizeof("CUTIN_") - 1, SAID = 64 };
 
-/* ---- keys ----------------------------------------------------------------------------------- */
-
 static bool has_key(const char *text)
 {
     size_t length = strcspn(text, "=,");
@@ -72,8 +70,6 @@ bool conf_sets(const struct conf_part *part, const char *variable)
     return conf_key(variable, key) && strlen(key) == part->key_length &&
            memcmp(key, part->key, part->key_length) == 0;
 }
-
-/* ---- what was meant ------------------------------------------------------------------------- */
 
 /* The setting, or CUTIN_CONF, whose name without CUTIN_, or whose key, is nearest to a text. NULL:
  * none is near. `*is`: how many changes they are apart; 0: the text is the setting. */

@@ -172,8 +172,6 @@ const char *elf_undefined(const struct elf_object *object, uint32_t *at)
     return NULL;
 }
 
-/* ---- the loader's list ---------------------------------------------------------------------- */
-
 /* Recursive, because a signal handler may fork in the middle of a walk. */
 static pthread_mutex_t walking = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 

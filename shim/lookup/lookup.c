@@ -67,8 +67,8 @@ void *lookup_behind(const char *symbol)
     return found;
 }
 
-/* What is behind us, or the loader's own, even if other libraries interpose it: that is in libc, and
- * before glibc 2.34 in libdl. Looks once; every thread stores the same. */
+/* What is behind us, or the loader's own, even if other libraries interpose it: that is in libc,
+ * and before glibc 2.34 in libdl. Looks once; every thread stores the same. */
 static void *real(bool versioned, bool loaders)
 {
     static void *cache[2][2];

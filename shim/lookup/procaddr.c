@@ -39,7 +39,7 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
         return ROW_UNKNOWN;
     for (int i = rows[0]; i < rows[0] + rows[1]; i++) {
         const struct api_row *r = &api_rows[i], *best = row < 0 ? NULL : &api_rows[row];
-        any |= r->ours != NULL;
+        any |= !!r->ours;
         if (same < 0 && r->ours && api_driver[i] == address)
             same = i;
         if (r->min_version > version || (r->per_thread && !per_thread))

@@ -41,8 +41,6 @@ static bool name_is_new(const char *name)
     return false;
 }
 
-/* ---- the pool ----------------------------------------------------------------------------- */
-
 static void *_Atomic real[UNKNOWN_THUNKS];
 static _Atomic bool begins[UNKNOWN_THUNKS]; /* it begins a capture */
 
@@ -105,8 +103,6 @@ void *thunk_enter(uint32_t index)
     errno = saved;
     return to;
 }
-
-/* ---- direct links ------------------------------------------------------------------------- */
 
 /* Called with the lock of the loader's list, so it must not ask the loader: dladdr takes the
  * loader's other lock, and dlopen takes the two in the opposite order. */

@@ -10,8 +10,6 @@ TABLE(events);
 POOL(event_pool, struct shim_event, free_next);
 _Atomic bool event_nodes_seen;
 
-/* ---- known events ------------------------------------------------------------------------- */
-
 struct shim_event *event_find(CUevent handle)
 {
     return handle ? (struct shim_event *)(void *)table_find(&events, handle) : NULL;
@@ -145,8 +143,6 @@ static void events_end(struct shim_context *ctx, bool alive)
     }
 }
 CONTEXT_END(CONTEXT_ENDED, events_end)
-
-/* ---- the latest record -------------------------------------------------------------------- */
 
 bool event_unfence(struct shim_event *ev)
 {

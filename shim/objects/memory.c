@@ -12,8 +12,6 @@
 #include "common/mutant.h"
 #include "vhq/vhq.h"
 
-/* ---- ranges ------------------------------------------------------------------------------- */
-
 struct range {
     uintptr_t start, size;
     unsigned kinds;       /* MEMORY_* */
@@ -27,8 +25,6 @@ static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initi
 static _Atomic uint32_t generation = 1;
 
 _Atomic uint32_t memory_seen_elsewhere;
-
-/* ---- what the program has registered -------------------------------------------------------- */
 
 enum { REGISTERED = 64 };
 static struct registered {

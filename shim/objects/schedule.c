@@ -71,8 +71,6 @@ void schedule_activate(struct shim_stream *s)
     client_work_end(s->ctx->gpu->index, s->level);
 }
 
-/* ---- what is complete along with it ------------------------------------------------------- */
-
 /* Threads may note, carry and overwrite joins at a time. A join is whole if its seal is computed
  * from its other fields. A thread that carries it breaks the seal. */
 static uint64_t join_seal(uint64_t at, const struct shim_stream *source, uint64_t epoch)

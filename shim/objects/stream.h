@@ -1,6 +1,6 @@
 /*
- * stream.h - a CUDA stream as the shim sees it: its level, its vHQ, whether it is busy; and what the
- * shim knows of the thread that uses it.
+ * stream.h - a CUDA stream as the shim sees it: its level, its vHQ, whether it is busy; and what
+ * the shim knows of the thread that uses it.
  */
 #ifndef CUTIN_SHIM_OBJECTS_STREAM_H
 #define CUTIN_SHIM_OBJECTS_STREAM_H

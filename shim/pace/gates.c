@@ -522,10 +522,10 @@ void gates_closed_tick(struct shim_context *ctx)
     g->closed_since_ns = let_out(g) || soon_ns < SOON_NS ? 0 : clock_ns() - limit_ns + soon_ns;
 }
 
-/* All work of the context is complete. A command that the driver refused leaves the gate in front of
- * it in the stream. The GPU must pass that gate before its word goes: mirrors are opened, and the
- * page opens with the hold. In a context that faulted no gate is passed any more, and the driver may
- * look at the page until the context is gone: then the page stays mapped. */
+/* All work of the context is complete. A command that the driver refused leaves the gate in front
+ * of it in the stream. The GPU must pass that gate before its word goes: mirrors are opened, and
+ * the page opens with the hold. In a context that faulted no gate is passed any more, and the
+ * driver may look at the page until the context is gone: then the page stays mapped. */
 static void gates_end(struct shim_context *ctx, bool alive)
 {
     atomic_store(&ctx->open_word, 0);

@@ -141,8 +141,6 @@ static bool pad_add(struct pad *p, struct vhq_pad_room *room, uint64_t held_sinc
     return true;
 }
 
-/* ---- from outside -------------------------------------------------------------------------- */
-
 struct vhq_pad_room pad_room(void *user)
 {
     const struct shim_context *ctx = user;

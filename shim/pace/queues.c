@@ -25,8 +25,6 @@ static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
                   PAGE_SHIFT_SLICED == VHQ_SHIFT_SLICED,
               "the page's word is the vHQs'");
 
-/* ---- rivals ------------------------------------------------------------------------------- */
-
 /* The daemon does not tell which clients its policy may choose. But a process that was held once
  * will be held again. So it has rivals from a hold on, until there was none for a second. */
 enum { UNHELD_LOOKS = 100 };
@@ -66,8 +64,6 @@ void rivals_update(void)
     atomic_store(&rivals, unheld_looks < UNHELD_LOOKS);
     rivals_note_level(NULL); /* last, because a stream of another level may come in between */
 }
-
-/* ---- queues ------------------------------------------------------------------------------- */
 
 static void dispatcher_start(void *user)
 {

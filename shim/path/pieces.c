@@ -79,8 +79,6 @@ static bool side_there(uintptr_t at, size_t bytes)
     return !memory_flags(at, bytes, MEMORY_ANY) || memory_mapped((const void *)at, bytes);
 }
 
-/* ---- linear ------------------------------------------------------------------------------- */
-
 enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src)
 {
     return memory_host(src) ? COPY_UP : memory_host(dst) ? COPY_DOWN : COPY_WITHIN;
@@ -105,8 +103,6 @@ void linear_cut(struct linear *l, struct call *c, const struct shim_stream *s, e
                          .src = src};
     pieces_plan(c, s, way, each, &l->pieces, sizeof(*l));
 }
-
-/* ---- in rows ------------------------------------------------------------------------------ */
 
 CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op)
 {

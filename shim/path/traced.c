@@ -48,8 +48,6 @@ static struct timing timings[TIMINGS]; /* a ring, oldest first */
 static uint32_t oldest, count;
 static _Atomic uint32_t calls;
 
-/* ---- begin and end -------------------------------------------------------------------------- */
-
 static void traced_open(void)
 {
     const struct config *cfg = config_get();
@@ -104,8 +102,6 @@ static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
         .ctx = ctx, .generation = ctx->generation, .id = ++ids, .anchor = fresh->anchor};
     return fresh;
 }
-
-/* ---- reading -------------------------------------------------------------------------------- */
 
 /* False: it is not complete yet. */
 static bool timing_read(struct timing *t)
@@ -180,8 +176,6 @@ static void timings_end(struct shim_context *ctx, bool alive)
     pthread_mutex_unlock(&lock);
 }
 CONTEXT_END(CONTEXT_ENDED, timings_end)
-
-/* ---- timing a call -------------------------------------------------------------------------- */
 
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
                             const struct traced_label *who)

@@ -20,8 +20,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool ended; /* under `lock` */
 _Atomic uint32_t groups_yields;
 
-/* ---- calls ----------------------------------------------------------------------------------- */
-
 static int control(const struct object *o, uint32_t command, void *params, uint32_t bytes)
 {
     struct nvrm_control call = {.client = o->client,
@@ -76,8 +74,6 @@ static int timeslice_shorten(struct object *o)
         timeslice_set(o, o->slice_us);
     return rc;
 }
-
-/* ---- which ----------------------------------------------------------------------------------- */
 
 /* A group is below a device, and so is the subdevice that knows which device that is. */
 static bool group_on(const struct object *group, const uint8_t uuid[16])

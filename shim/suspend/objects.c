@@ -20,8 +20,6 @@ _Atomic bool objects_lost;
 char groups_version[64];
 static _Atomic uint32_t alloc_bytes; /* size of the form with rights, for the driver's version */
 
-/* ---- the one behind ours --------------------------------------------------------------------- */
-
 typedef int ioctl_fn(int fd, unsigned long request, void *arg);
 static ioctl_fn *_Atomic behind;
 
@@ -37,8 +35,6 @@ int objects_ioctl(int fd, unsigned long request, void *arg)
 
     return likely(next) ? next(fd, request, arg) : (int)syscall(SYS_ioctl, fd, request, arg);
 }
-
-/* ---- what calls say -------------------------------------------------------------------------- */
 
 /* Freeing an object frees what is below it; freeing a client frees all of its objects. */
 static void object_remove(const struct nvrm_free *call)
@@ -121,8 +117,6 @@ static void control_learn(const struct nvrm_control *call)
         atomic_store_explicit(&o->scheduled, ((const struct nvrm_schedule *)p)->enable != 0,
                               memory_order_relaxed);
 }
-
-/* ---- ioctl ----------------------------------------------------------------------------------- */
 
 /* True: a call of the manager that tells or changes something that is kept here. */
 static bool seen_call(struct nvrm_transfer *c, unsigned long request, const void *arg)

@@ -18,8 +18,6 @@ static bool out_of_memory(CUresult r)
     return ctx;
 }
 
-/* ---- in stream order ---------------------------------------------------------------------- */
-
 struct alloc {
     CUdeviceptr *at;
     size_t bytes;
@@ -189,8 +187,6 @@ RETRY(cuMipmappedArrayCreate, (CUmipmappedArray *, pHandle),
       (const CUDA_ARRAY3D_DESCRIPTOR *, desc), (unsigned int, levels))
 RETRY(cuMemCreate, (CUmemGenericAllocationHandle *, handle), (size_t, size),
       (const CUmemAllocationProp *, prop), (unsigned long long, flags))
-
-/* ---- managed memory in stream order ------------------------------------------------------- */
 
 /* Deferred only for all of an allocation, and for a way to attach that exists. */
 OP_FIRST(cuStreamAttachMemAsync,

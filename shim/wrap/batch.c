@@ -134,8 +134,6 @@ static CUresult batch_submit(struct batch *b, bool ptds, bool copies)
     return call_on(&c, s);
 }
 
-/* ---- copies ------------------------------------------------------------------------------- */
-
 #define COPIES(real, dsts, srcs, sizes, n, attrs, indices, m)                                      \
     .stream = stream, .call = real, .count = n, .extra_count = m,                                  \
     .extra_size = sizeof(CUmemcpyAttributes), .array = {dsts, srcs, sizes, attrs, indices}
@@ -191,8 +189,6 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
     struct batch b = {COPIES(copy_v2, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs)};
     return batch_submit(&b, ptds, true);
 }
-
-/* ---- managed memory ----------------------------------------------------------------------- */
 
 #define RANGES(real, extra, indices)                                                               \
     .stream = stream, .call = real, .count = count, .flags = flags,                                \

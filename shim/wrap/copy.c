@@ -23,8 +23,6 @@ static uint32_t into_flags(struct call *c, bool may_be_pageable, uint32_t flags)
 #define POOLS(a, b)                                                                                \
     (!gpu_device_several() ? 0 : memory_pool_flags(ADDRESS(a), ADDRESS(b), s->ctx->gpu))
 
-/* ---- linear ------------------------------------------------------------------------------- */
-
 #define NO_WAIT false /* within the device, or not known: the driver need not wait for it */
 
 #define REAL_SYNC(sym, ...)                                                                        \
@@ -85,8 +83,6 @@ OP_SYNC(cuMemcpyAtoD_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUdeviceptr, dstDev
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 OP_SYNC(cuMemcpyAtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
         (size_t, dstOffset), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
-
-/* ---- with a pitch, and in space ----------------------------------------------------------- */
 
 /* One side of a copy. Arrays have bounds that only the driver knows. */
 static uint32_t side_flags(struct side s, size_t width, size_t height, size_t depth)
@@ -162,8 +158,6 @@ OP_SYNC_CUT(cuMemcpy3D_v2, WAITS_INTO(pCopy), OP_COPY(BYTES_3D(pCopy), false),
             CUT_ROWS(cuMemcpy3D_v2, BYTES_3D(pCopy), *pCopy), (const CUDA_MEMCPY3D *, pCopy))
 OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy), OP_COPY(BYTES_3D(pCopy), false),
         (const CUDA_MEMCPY3D_PEER *, pCopy))
-
-/* ---- memset ------------------------------------------------------------------------------- */
 
 static uint32_t set_flags(CUdeviceptr dst, size_t pitch, size_t element, size_t width,
                           size_t height)

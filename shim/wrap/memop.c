@@ -9,8 +9,6 @@
 #include "shim/pace/gates.h"
 #include "shim/wrap/op.h"
 
-/* ---- what is the driver sure to accept? ------------------------------------------------------ */
-
 /*
  * A driver may lack memops altogether, those of 64 bits, or some flags, and says so at the call. No
  * attribute tells reliably. So the first one of each kind and flags goes to the driver inline. What
@@ -76,8 +74,6 @@ MEMOP(cuStreamWaitValue32, cuuint32_t, WAIT_32, true)
 MEMOP(cuStreamWaitValue32_v2, cuuint32_t, WAIT_32, false)
 MEMOP(cuStreamWaitValue64, cuuint64_t, WAIT_64, true)
 MEMOP(cuStreamWaitValue64_v2, cuuint64_t, WAIT_64, false)
-
-/* ---- batches ------------------------------------------------------------------------------ */
 
 enum { BATCH_MAX = 256 }; /* CUDA's limit */
 

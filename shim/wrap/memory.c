@@ -51,8 +51,6 @@ ENDS(cuDestroyExternalMemory, extMem, (CUexternalMemory, extMem))
 ENDS(cuDestroyExternalSemaphore, extSem, (CUexternalSemaphore, extSem))
 ENDS(cuGraphicsUnregisterResource, resource, (CUgraphicsResource, resource))
 
-/* ---- frees that wait ------------------------------------------------------------------------ */
-
 /* The context that a free waits for. NULL: it waits for none. cuda.h says so of the memory of
  * pools, and a mapping belongs to no context. */
 static struct shim_context *memory_owner(CUdeviceptr at)

@@ -24,8 +24,6 @@
 UNLOAD(cuModuleUnload, CUmodule)
 UNLOAD(cuLibraryUnload, CUlibrary)
 
-/* ---- handles that come from libraries -------------------------------------------------------- */
-
 NOTED(cuLibraryGetKernel, function_origin_add(*kernel, library, true), (CUkernel *, kernel),
       (CUlibrary, library), (const char *, name))
 NOTED(cuLibraryGetModule,

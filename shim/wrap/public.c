@@ -20,8 +20,6 @@ EXPORT const char *cutin_version(void)
     return CUTIN_VERSION;
 }
 
-/* ---- queues of streams ----------------------------------------------------------------------- */
-
 /* CUDA_SUCCESS: the stream has a queue, which stays alive until context_put. */
 static CUresult queue_enter(CUstream stream, struct shim_stream **known, struct shim_context **ctx)
 {
@@ -191,8 +189,6 @@ EXPORT CUresult cutin_hint_deadline(unsigned int us)
     client_hint_deadline(us);
     return CUDA_SUCCESS;
 }
-
-/* ---- sections -------------------------------------------------------------------------------- */
 
 /* The section that this thread is in. */
 static _Thread_local struct {

@@ -100,8 +100,6 @@ BOTH(cuStreamSetAttribute, (CUstream, stream), (CUstreamAttrID, which),
     return op_turn(cuStreamSetAttribute_run, &a, 0, ptds);
 }
 
-/* ---- captures ------------------------------------------------------------------------------- */
-
 struct begin {
     struct shim_stream *known; /* NULL: nothing of the shim's gets into the capture */
     CUresult (*call)(const void *args);

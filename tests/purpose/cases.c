@@ -381,7 +381,7 @@ static const struct named {
       .jobs = 3,
       .fair = true,
       .job = {FAIR(2, 100, 1000), FAIR(1, 300), FAIR(1, 300000)}}},
-    {"short_beside_kernels_of_130_ms_and_busy_service", /* shifts keep other slices out of its way */
+    {"short_beside_kernels_of_130_ms_and_busy_service", /* shifts keep others out of its way */
      {.ms = LONG_MS,
       .open = "scd",
       .jobs = 2,

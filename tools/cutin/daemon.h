@@ -16,8 +16,8 @@
 /* The option --socket; it is NULL where that was not given. */
 extern const char *daemon_asked;
 #define DAEMON_SOCKET_OPTION {"socket", "PATH", "the daemon's socket", TAKE_TEXT(daemon_asked)}
-/* The daemon's socket: that option's, else CUTIN_SOCKET if it is set, else the default place. "": no
- * daemon is wanted. */
+/* The daemon's socket: that option's, else CUTIN_SOCKET if it is set, else the default place. "":
+ * no daemon is wanted. */
 const char *daemon_socket(void);
 /* 0 if a daemon answers at `path`, else -errno (-ENAMETOOLONG: the path fits no socket address). */
 int daemon_probe(const char *path);

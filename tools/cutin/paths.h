@@ -36,8 +36,8 @@ struct variable {
 /* Sets the rows up to the one without a name. Returns 0 or -ENOMEM. */
 int environment_set(const struct variable *rows);
 /* What is started next has this library preloaded, and finds the simulated driver of this folder
- * (and its resource manager's library, where SIMGPU_RM asks for it). NULL or "": without it. Returns
- * 0 or -ENOMEM. */
+ * (and its resource manager's library, where SIMGPU_RM asks for it). NULL or "": without it.
+ * Returns 0 or -ENOMEM. */
 int environment_preload(const char *library, const char *simulator);
 /* The same for a process of ours: it gets these variables, and no other libcutin.so. */
 int environment_setup(const struct variable *rows, const char *library, const char *simulator);

@@ -110,8 +110,6 @@ json_t *result_command(int argc, char **argv)
     return json_string_nocheck(text);
 }
 
-/* ---- printing ------------------------------------------------------------------------------ */
-
 /* Prints an array on one line if it has no strings, arrays or objects in it. */
 int result_print(const json_t *root, FILE *out)
 {

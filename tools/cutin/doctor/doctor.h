@@ -78,7 +78,7 @@ void finding_set(struct finding *f, enum verdict verdict, const char *remedy, co
                  ...) __attribute__((format(printf, 4, 5)));
 
 /* The checks, in the order in which they are shown: doctor.c has those of the GPU, doctor_probe.c
- * that of the functions, doctor_records.c gates and suspend, and doctor_host.c those of the machine.
+ * that of the functions, doctor_records.c gates and suspend, doctor_host.c those of the machine.
  * X(name, whether it needs a GPU, the remedy where there is none) */
 #define DOCTOR_CHECKS(X)                                                                           \
     X(driver, false, NULL)                                                                         \

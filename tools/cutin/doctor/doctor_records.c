@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- gates ---------------------------------------------------------------------------------- */
-
 static bool published(const char *what, const char *version, struct finding *f)
 {
     int rc = record_publish(what, version);
@@ -56,8 +54,6 @@ void check_gates(const struct doctor *d, struct finding *f)
                     strcmp(r.way, "graphs") == 0 ? ", in graphs too" : ", but not in graphs", age,
                     r.why[0] ? ": " : "", r.why);
 }
-
-/* ---- stopping kernels that run --------------------------------------------------------------- */
 
 void suspend_save(struct suspended *s)
 {

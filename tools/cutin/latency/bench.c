@@ -462,7 +462,7 @@ static int prepare(struct bench *b)
     int rc;
 
     b->gap_ns = calloc(p->samples, sizeof(*b->gap_ns));
-    room = b->gap_ns != NULL;
+    room = !!b->gap_ns;
     for (int m = 0; m < BENCH_MODES; m++) {
         b->mode[m].latency_ns = calloc(p->samples, sizeof(uint64_t));
         b->mode[m].sample = calloc(p->samples, sizeof(*b->mode[m].sample));

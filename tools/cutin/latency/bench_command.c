@@ -402,7 +402,7 @@ void bench_options_fill(struct bench_plan *p)
     if (p->rate == 0)
         p->rate = arrivals_is_open(&p->arrivals) ? 200 : 500;
     p->gap_us = 1e6 / p->rate;
-    p->stages |= p->method != NULL;
+    p->stages |= !!p->method;
     p->events =
         p->method && strcmp(p->method, "auto") != 0 ? strcmp(p->method, "events") == 0 : !p->sim;
 }

@@ -24,8 +24,6 @@ uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - clock_ns() + monotonic_ns;
 }
 
-/* ---- estimates ------------------------------------------------------------------------------ */
-
 typedef double drawn[BENCH_ESTIMATES][BOOTSTRAP_RESAMPLES];
 
 /* Also draws from the samples for estimates. False: no memory for that. */

@@ -128,8 +128,8 @@ static void add_work(struct attach *a, const struct device_work *w, bool begins)
     }
 }
 
-/* Reads the simulated device's log, if the process appends to one: when its first kernels began, and
- * the kernel of another process that delayed each most. Takes two passes, because the second
+/* Reads the simulated device's log, if the process appends to one: when its first kernels began,
+ * and the kernel of another process that delayed each most. Takes two passes, because the second
  * question needs the answer to the first. */
 static void read_log(struct attach *a)
 {
@@ -146,7 +146,7 @@ static void read_log(struct attach *a)
             log = fopen(text + 11, "re");
     if (environment)
         fclose(environment);
-    a->logged = log != NULL;
+    a->logged = !!log;
     for (size_t i = 0; i < a->cuts && log; i++)
         a->cut[i].begin_ns = 0;
     for (int pass = 0; pass < 2 && log; pass++) {

@@ -103,8 +103,6 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
         out->ns[STAGE_again] = until(open_ns, next_ns);
 }
 
-/* ---- all cut-ins of a run, from the traces of the workers and the log ----------------------- */
-
 /* Takes in what was submitted and began before a block's first request. */
 enum { BEFORE_NS = 50000000 };
 

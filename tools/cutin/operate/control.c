@@ -18,8 +18,6 @@
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
-/* ---- set, pause, resume, reset -------------------------------------------------------------- */
-
 static int level = -1;
 static uint32_t weight, budget_us, depth, reset_stream = CONTROL_ALL_STREAMS;
 
@@ -143,8 +141,6 @@ const struct subcommand subcommand_reset = {
     .anywhere = true,
     .run = order,
 };
-
-/* ---- policy --------------------------------------------------------------------------------- */
 
 static bool policy_list, policy_as_json;
 

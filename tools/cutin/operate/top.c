@@ -81,8 +81,6 @@ const struct subcommand subcommand_list = {
     .run = list,
 };
 
-/* ---- cutin top ------------------------------------------------------------------------------ */
-
 /* Sorts by level, the highest first, then by use of the GPU, the most first. */
 static int compare(const void *a, const void *b, void *before)
 {

@@ -22,8 +22,6 @@
 /* A first cuInit on a big machine takes seconds. */
 enum { LIMIT_S = 10 * FACT_SLOWER, DEVICES = 16, AGAIN_S = 3600 };
 
-/* ---- what may change the answer -------------------------------------------------------------- */
-
 static uint64_t hash(uint64_t seed, const char *text)
 {
     for (; *text; text++)
@@ -72,8 +70,6 @@ static bool stamped(const char *path)
 
     return stat(path, &st) == 0 && (st.st_size == 0 || time(NULL) - st.st_mtime < AGAIN_S);
 }
-
-/* ---- asking ---------------------------------------------------------------------------------- */
 
 struct asked {
     const struct paths *paths;

@@ -43,8 +43,6 @@ static const void *image_at(const struct image *image, uint64_t offset, uint64_t
     return offset <= image->size && size <= image->size - offset ? image->bytes + offset : NULL;
 }
 
-/* ---- can a library be preloaded? ------------------------------------------------------------ */
-
 enum { SCRIPTS = 5 }; /* an interpreter may be a script: the kernel follows 5, too */
 
 /* Reads "#!/path argument". False: it is no script. */

@@ -47,8 +47,6 @@ size_t figures_least_samples(double percent)
     return (size_t)ceil(log(0.05) / log(percent / 100) - 1e-9);
 }
 
-/* ---- the histogram ------------------------------------------------------------------------- */
-
 enum { BAR = 20, MOST_BUCKETS = 60 };
 
 /* Lower bounds 1, 1.5, 2, 3, 5, 7, 10, 15, ... microseconds; bucket 0 begins at 0. */
@@ -103,8 +101,6 @@ void histogram_print(FILE *out, const struct histogram_column *columns, size_t n
         fputc('\n', out);
     }
 }
-
-/* ---- resampling of rounds, and of samples within them --------------------------------------- */
 
 struct ranked {
     uint64_t ns;

@@ -269,7 +269,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
             break;
         if (!device_log_parse(text, &l) || !within(j, l.start_ns))
             continue;
-        /* Streams of the device have numbers of their own. A track is named when it is first met. */
+        /* Streams of the device have numbers of their own. A track is named when first met. */
         key = (uint64_t)(uint32_t)l.pid << 32 | l.stream;
         for (i = 0; i < tracks && seen[i] != key;)
             i++;

@@ -190,7 +190,7 @@ struct slot *ring_reserve(struct ring *r, uint32_t bytes);
 void ring_publish(struct ring *r);
 struct slot *ring_head(struct ring *r); /* NULL: empty */
 void ring_pop(struct ring *r);
-/* The command behind s, which is at that offset; NULL: the head. There is one. The offset follows. */
+/* The command behind s, which is at that offset (it follows); NULL: the head. There is one. */
 struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset);
 
 static inline uint64_t ring_count(const struct ring *r)
@@ -794,7 +794,7 @@ static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
         gate_count(q, flags, est_ns);
 }
 
-/* Submission right held: a command is about to go. A gate or marker that it waits for goes first. */
+/* Submission right held: a command is about to go. A gate or marker that is due goes first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
 {
     if (flags & SLOT_LOOSE)

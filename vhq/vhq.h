@@ -332,7 +332,7 @@ bool vhq_set_blocking_empty(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Waits until everything buffered at the time of the call was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
-/* The same for a caller that then waits for the end of that work: nothing has to go sooner for it. */
+/* The same for a caller that then waits for the end of that work: nothing goes sooner for it. */
 void vhq_drain_for_end(struct vhq *q, bool boost);
 enum vhq_drain {
     VHQ_DRAIN_QUEUE, /* of one vHQ: vhq_drain's own */

@@ -59,8 +59,8 @@ void gate_place_due(struct vhq *q, uint16_t flags)
     struct vhq_set *s = q->set;
     if ((flags & VHQ_UNCOUNTED) || !gate_used(s))
         return;
-    bool placed = !(flags & VHQ_OVERLAPS) && !shift_sliced(s) &&
-                  cap_mark_by(q, s->ops.gate) == MARK_OK;
+    bool placed =
+        !(flags & VHQ_OVERLAPS) && !shift_sliced(s) && cap_mark_by(q, s->ops.gate) == MARK_OK;
     if (placed) {
         bump(q->gates, 1u);
         q->gate_est_ns = 0;

@@ -10,7 +10,7 @@
 struct actor {
     pid_t pid;
     int control;
-    char *said; /* the last message to the user */
+    char *said; /* messages to the user, the last ones, a line each */
 };
 enum { ACTOR_SAID = 1024 };
 

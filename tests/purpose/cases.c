@@ -47,6 +47,12 @@ enum {
         }                                                                                          \
     }
 
+/* The first job beside one of kernels that outlast a shift, as real time rests. */
+#define BESIDE_LONG(time, percent, ...)                                                            \
+    .ms = (time), .open = "abscd",                                                                 \
+    .jobs = sizeof((struct job[]){__VA_ARGS__}) / sizeof(struct job), .first_least = (percent),    \
+    .job = {__VA_ARGS__}, .service = RESTS
+
 /* Steps of solos: IN is n kernels of one kind in a stream. */
 #define IN(place, n, which)  {STEP_kernels, .stream = place, .count = n, .kernel = which}
 #define WAIT_AND_REST(place) {STEP_sync, .stream = place}, {STEP_rest, .count = 100000}
@@ -346,36 +352,14 @@ static const struct named {
                   .blocks = FULL,
                   .gap_us = 3000}}},
     {"short_beside_kernels_of_a_second", /* of which each has half of the device natively */
-     {.ms = LONG_MS,
-      .open = "abscd",
-      .jobs = 2,
-      .first_least = 40,
-      .job = {JOB(1, 100), JOB(1, 1000000)},
-      .service = RESTS}},
+     {BESIDE_LONG(LONG_MS, 40, JOB(1, 100), JOB(1, 1000000))}},
     {"short_beside_kernels_of_a_second_with_gates",
-     {.ms = LONG_MS,
-      .open = "abscd",
-      .jobs = 2,
-      .gates = true,
-      .first_least = 40,
-      .job = {JOB(1, 100), JOB(1, 1000000)},
-      .service = RESTS}},
-    {"short_beside_kernels_of_300_ms",
-     {.ms = LONG_MS,
-      .open = "abscd",
-      .jobs = 2,
-      .first_least = 40,
-      .job = {JOB(1, 100), JOB(1, 300000)},
-      .service = RESTS}},
+     {.gates = true, BESIDE_LONG(LONG_MS, 40, JOB(1, 100), JOB(1, 1000000))}},
+    {"short_beside_kernels_of_300_ms", {BESIDE_LONG(LONG_MS, 40, JOB(1, 100), JOB(1, 300000))}},
     {"fair_short_beside_kernels_of_100_ms", /* which run on in the turn of the other job */
      {.ms = LONG_MS, .jobs = 2, .fair = true, .job = {FAIR(1, 100), FAIR(1, 100000)}}},
     {"two_short_beside_kernels_of_a_second",
-     {.ms = LONGER_MS,
-      .open = "abscd",
-      .jobs = 3,
-      .first_least = 25,
-      .job = {JOB(1, 100), JOB(1, 200), JOB(1, 1000000)},
-      .service = RESTS}},
+     {BESIDE_LONG(LONGER_MS, 25, JOB(1, 100), JOB(1, 200), JOB(1, 1000000))}},
     {"fair_two_short_beside_kernels_of_300_ms",
      {.ms = LONGER_MS,
       .jobs = 3,

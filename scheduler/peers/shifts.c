@@ -56,7 +56,8 @@ static bool above_rests(const struct peer_device *mine, uint64_t now)
 /* In two shifts of its own and some time its work has made no progress: it wastes shifts. While
  * clients above rest, what is in flight needs no shift of its own, and a client whose work stands
  * again after each command is one of these from its second command on. */
-static bool stands(struct peer_device *mine, uint64_t round_ns, bool rests, uint64_t now)
+static bool stands(struct peer_device *mine, uint64_t round_ns, bool rests, bool gets_on,
+                   uint64_t now)
 {
     uint64_t stand_ns = stand_measure(mine, now);
     bool stands =
@@ -64,7 +65,7 @@ static bool stands(struct peer_device *mine, uint64_t round_ns, bool rests, uint
 
     if (stands)
         mine->stood = STOOD;
-    else if (mine->stood != 0 && (stand_ns == 0 || MUTANT(stand_forgotten)))
+    else if (mine->stood != 0 && (gets_on || MUTANT(stand_forgotten)))
         mine->stood--;
     return (rests ? mine->stood != 0 : stands) && !MUTANT(stander_has_shifts);
 }
@@ -76,14 +77,11 @@ static uint32_t long_us(const struct peer_device *mine)
 }
 
 /* It is held by the policy, and what it had in flight when its turn ended still runs. */
-static bool overruns(struct peer_device *mine)
+static bool overruns(const struct peer_device *mine, bool gets_on)
 {
     const struct page_device *page = device_page(mine);
-    uint64_t before = mine->done;
 
-    mine->done = stand_progress(mine);
-    return mine->done == before && !MUTANT(overrun_untold) &&
-           figure_read(&page->counters.in_flight) &&
+    return !gets_on && !MUTANT(overrun_untold) && figure_read(&page->counters.in_flight) &&
            (atomic_load_explicit(&page->want[mine->peer->lowest % PAGE_LEVELS],
                                  memory_order_relaxed) &
             PAGE_BIT_POLICY);
@@ -96,16 +94,19 @@ static void look(struct peer_device *mine, uint64_t now)
     const struct device_work *work = &mine->device->work;
     uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
     uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
-    bool lacked = mine->lacks, rests = above_rests(mine, now);
+    uint64_t done = stand_progress(mine);
+    bool lacked = mine->lacks, rests = above_rests(mine, now),
+         gets_on = done != mine->done || !device_has_work(device_page(mine));
     /* Or one of its commands outlasts the longest shift, and so runs in those of others, too. */
-    bool standing = stands(mine, round_ns, rests, now) ||
+    bool standing = stands(mine, round_ns, rests, gets_on, now) ||
                     (rests && long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
                      !MUTANT(long_has_shifts)),
-         overrun = overruns(mine);
+         overrun = overruns(mine, gets_on);
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     bool works =
         p->queues && !p->paused && p->lowest < PAGE_LEVELS && device_has_work(device_page(mine));
 
+    mine->done = done;
     mine->sliced = works && rests && (standing || overrun);
     mine->lacks = !works || p->above == 0 || standing;
     /* The work of a client that takes shifts can run out only in its own, one of `of`. So one scan

@@ -21,9 +21,7 @@ enum {
     LATE_NS = 100 * 1000, /* a call this long has loaded something or was interrupted */
     MOST_MS = 4000,       /* longer times count as this, to fit 32 bits */
     LATE_TIMES = 8,       /* late calls in a row: on a machine with little time all are late */
-    /* Beside time slices: two such fit the default budget. Longer times are hardly waits. */
-    PAIR_NS = VHQ_DEFAULT_BUDGET_US * 1000 / 2,
-    PAIR_MOST_NS = 16 * 1000 * 1000,
+    PAIR_MOST_NS = 16 * 1000 * 1000, /* beside time slices longer times are hardly waits */
 };
 
 struct sample {
@@ -85,9 +83,10 @@ static void estimate_read(struct estimate *e, bool sliced)
 {
     uint32_t mean_ns, upper_ns;
     spread_read(&e->spread, &mean_ns, &upper_ns, &e->doubt_ns);
-    if (sliced && !e->paired && upper_ns > PAIR_NS && upper_ns <= PAIR_MOST_NS &&
+    uint32_t half_ns = config_get()->budget_us * 1000 / 2; /* two such fit */
+    if (sliced && !e->paired && upper_ns > half_ns && upper_ns <= PAIR_MOST_NS &&
         !MUTANT(slices_learned)) {
-        upper_ns = PAIR_NS;
+        upper_ns = half_ns;
         atomic_store_explicit(&e->next, atomic_load_explicit(&e->launches, memory_order_relaxed),
                               memory_order_relaxed);
     }

@@ -1,7 +1,6 @@
 /*
  * log.c - messages: one line, one write, to the standard error that the process was started with.
  */
-#include "shim/lookup/quiet.h"
 #include "shim/lookup/shim.h"
 
 #include <poll.h>

@@ -7,7 +7,6 @@
  */
 #include "shim/lookup/each.h"
 #include "shim/lookup/elf.h"
-#include "shim/lookup/quiet.h"
 #include "shim/lookup/shim.h"
 #include "shim/lookup/unknown.h"
 

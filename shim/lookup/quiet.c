@@ -1,12 +1,11 @@
 /*
- * quiet.c - see quiet.h. A signal that a write causes goes to the thread that wrote. If it was not
- * pending before, the library caused it, and takes it back.
+ * quiet.c - a signal that a write causes goes to the thread that wrote. If it was not pending
+ * before, the library caused it, and takes it back (see shim.h).
  */
-#include "shim/lookup/quiet.h"
+#include "shim/lookup/shim.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <time.h>
 
 static const int of_writes[] = {SIGPIPE, SIGXFSZ, SIGTTOU};

@@ -14,6 +14,7 @@
 #include "common/likely.h"
 #include "common/severity.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,6 +131,20 @@ void log_start(void);
  * errno. Filtered by CUTIN_LOG. */
 void log_line(int severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool log_enabled(int severity);
+
+/* ---- quiet.c ------------------------------------------------------------------------------- */
+
+/* Protects the program when the library writes a line or a file, or joins a thread, in one of the
+ * program's threads. The program then sees no signals of a write (its reader is gone, a file may
+ * not grow, a terminal stops writers), no end by pthread_cancel in a call that the program did not
+ * make, and no change of errno. */
+struct quiet {
+    int errno_was, cancel_was;
+    sigset_t mask_was, pending_was;
+};
+/* Call both in one thread, around the work. They nest, and may be called in a signal handler. */
+void quiet_begin(struct quiet *q);
+void quiet_end(const struct quiet *q);
 
 /* ---- process.c ----------------------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "shim/lookup/quiet.h"
 #include "common/clock.h"
 #include "shim/lookup/unknown.h"
 

@@ -5,7 +5,7 @@
 #include "scheduler/client/client.h"
 #include "shim/learn/profile.h"
 #include "shim/pace/gates.h"
-#include "shim/pace/suspend.h"
+#include "shim/pace/pace.h"
 #include "shim/path/traced.h"
 
 /* The application ends. What it launched before is to run, as natively, but not for ever. All

@@ -13,11 +13,9 @@
 #include "common/clock.h"
 #include "common/thread.h"
 #include "scheduler/client/client.h"
-#include "shim/pace/mark.h"
-#include "shim/pace/remote.h"
+#include "shim/pace/pace.h"
 #include "common/record.h"
 #include "shim/objects/word.h"
-#include "shim/objects/stream.h"
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
 enum { SOON_PART = 20, MARK_PART = 10 };

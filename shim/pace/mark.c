@@ -1,7 +1,11 @@
 /*
- * mark.c - completion markers (see mark.h).
+ * mark.c - completion markers: how the host learns what a stream has finished.
+ *
+ * A marker is a small stream-ordered write of a rising value to the stream's completion word. Where
+ * the device has no memops, a marker is an event from the stream's own ring, and polling queries
+ * it.
  */
-#include "shim/pace/mark.h"
+#include "shim/pace/pace.h"
 
 #include "shim/objects/word.h"
 

@@ -1,23 +1,21 @@
 /*
- * queues.c - opens the vHQs of a context when it begins, and says whether others may hold them (see
- * queues.h).
+ * queues.c - opens the vHQs of a context when it begins, and says whether others than clients above
+ * may hold them. Streams of another level may, by their work; clients of the same level, through a
+ * policy of the daemon; and an administrator. While none of these may, and no client above is
+ * connected, the queues of this process have no cap.
  */
-#include "shim/pace/queues.h"
+#include "shim/pace/pace.h"
 
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
 #include "shim/objects/memory.h"
 #include "shim/objects/word.h"
 #include "shim/pace/gates.h"
-#include "shim/pace/mark.h"
 #include "shim/pace/pad.h"
 #include "shim/learn/profile.h"
-#include "shim/pace/remote.h"
-#include "shim/pace/suspend.h"
 #include "shim/learn/function.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
-#include "shim/objects/stream.h"
 
 static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
                   PAGE_SHIFT_DOUBLED == VHQ_SHIFT_DOUBLED &&

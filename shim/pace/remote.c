@@ -1,11 +1,11 @@
 /*
- * remote.c - orders from outside to this process while it runs (see remote.h).
+ * remote.c - orders from outside (`cutin set`, `cutin reset`) to this process while it runs.
  *
  * A stream keeps the level at which it was made, and the hold word of that level. The scheduler
  * counts all streams of a process whose level was changed as of the new one. Only one thing changes
  * here: streams of a process that rose must say when they are active.
  */
-#include "shim/pace/remote.h"
+#include "shim/pace/pace.h"
 
 #include "shim/path/counters.h"
 

@@ -16,8 +16,7 @@
 #include "shim/learn/estimate.h"
 #include "shim/objects/late.h"
 #include "shim/pace/gates.h"
-#include "shim/pace/remote.h"
-#include "shim/pace/queues.h"
+#include "shim/pace/pace.h"
 #include "shim/objects/schedule.h"
 #include "shim/path/counters.h"
 #include "shim/path/external_wait.h"
@@ -137,16 +136,6 @@ CONTEXT_END(CONTEXT_ENDED, departed_end)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* For how many ticks the stream has been given nothing, and nothing of it is known to have become
- * complete. */
-static uint32_t stream_quiet(struct shim_stream *s, uint64_t epoch)
-{
-    uint64_t now = epoch + atomic_load(&s->complete); /* neither decreases */
-    s->quiet = s->looked_calls == now ? s->quiet + 1 : 0;
-    s->looked_calls = now;
-    return s->quiet;
-}
-
 /* Only its own thread can ask for a per-thread stream. When that thread has made no call for so
  * many ticks, the legacy stream, which follows it, answers for it. */
 enum { THREAD_QUIET = 10 };
@@ -166,8 +155,13 @@ static void stream_poll(struct shim_stream *s, bool tick)
     s->fed = epoch;
     if (s->q && vhq_pending(s->q))
         return;
-    if (tick && stream_quiet(s, epoch) < THREAD_QUIET && s->undeferred)
-        return;
+    if (tick) {
+        uint64_t now = epoch + atomic_load(&s->complete); /* neither decreases */
+        s->quiet = s->looked_calls == now ? s->quiet + 1 : 0;
+        s->looked_calls = now;
+        if (s->quiet < THREAD_QUIET && s->undeferred)
+            return;
+    }
     if (s->undeferred && !s->per_thread) { /* a green context's default stream cannot be asked */
         schedule_try_idle(s, epoch);
         return;

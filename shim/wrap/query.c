@@ -11,7 +11,7 @@
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
-#include "shim/pace/mark.h"
+#include "shim/pace/pace.h"
 #include "shim/path/traced.h"
 
 enum { PATIENCE_MS = 100, LOOK_US = 50 };

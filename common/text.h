@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of messages, the worst first. A setting names the last one that is still said. */
+enum { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+#define LOG_WORDS "error warn info debug" /* for word_index */
+
 /* Position of a word in a list, whose words have spaces between them; or -1. */
 int word_index(const char *words, const char *text);
 

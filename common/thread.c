@@ -8,7 +8,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -141,6 +141,20 @@ bool thread_once(bool *running, void *(*run)(void *))
         *running = true;
     }
     return *running;
+}
+
+bool thread_at_end(_Atomic unsigned *key, void (*run)(void *unused))
+{
+    unsigned known = atomic_load(key); /* 1 + the number of the key; 0: there is none */
+    pthread_key_t made;
+
+    if (!known && pthread_key_create(&made, run) == 0) {
+        if (atomic_compare_exchange_strong(key, &known, made + 1))
+            known = made + 1;
+        else
+            pthread_key_delete(made); /* another thread was quicker */
+    }
+    return known && pthread_setspecific(known - 1, key) == 0;
 }
 
 void thread_name(const char *name)

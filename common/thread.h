@@ -26,6 +26,9 @@ int thread_new(pthread_t *thread, void *(*run)(void *), void *arg);
 /* Makes a thread at the first call, which runs until the process ends. `running` is the caller's,
  * and says that it is there. Not thread safe. False: there is none. */
 bool thread_once(bool *running, void *(*run)(void *));
+/* Calls `run` when the calling thread ends, with a value of no use; once, however often a thread
+ * asks. `key` is the caller's, one for each `run`, and 0 at first. False: it will not be called. */
+bool thread_at_end(_Atomic unsigned *key, void (*run)(void *unused));
 /* Names the calling thread by the first 15 characters of `name`. (To name another thread, /proc
  * takes a descriptor for a moment, and its number may be the program's next.) */
 void thread_name(const char *name);

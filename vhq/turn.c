@@ -16,6 +16,8 @@
 
 #include <signal.h>
 
+#include "common/thread.h"
+
 /*
  * A thread may never come back: it ends, or jumps out of a signal handler. What the dispatcher
  * looks at must stay: turns belong to the process. If none is free, the thread holds the lock.
@@ -52,9 +54,6 @@ static struct turn *turn_free(void)
     return NULL;
 }
 
-static pthread_key_t key;
-static int key_failed;
-
 static void turn_abandon(struct turn *t);
 
 static void thread_ended(void *unused)
@@ -64,16 +63,10 @@ static void thread_ended(void *unused)
     t_ends = false; /* destructors that run after this may begin another one */
 }
 
-static void make_key(void)
-{
-    key_failed = pthread_key_create(&key, thread_ended);
-}
-
 static __attribute__((noinline)) void thread_watch(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_key);
-    t_ends = !key_failed && pthread_setspecific(key, t_turns) == 0;
+    static _Atomic unsigned key;
+    t_ends = thread_at_end(&key, thread_ended);
 }
 
 struct turn *turn_new(struct vhq *q, const void *frame)

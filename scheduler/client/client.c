@@ -15,7 +15,7 @@
 #include "common/clock.h"
 #include "common/futex.h"
 #include "common/mutant.h"
-#include "common/severity.h"
+#include "common/text.h"
 #include "common/thread.h"
 #include "scheduler/client/state.h"
 

@@ -14,7 +14,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "common/severity.h"
+#include "common/text.h"
 #include "scheduler/policy/rule.h"
 #include "scheduler/wire/protocol.h"
 

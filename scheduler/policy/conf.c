@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "common/text.h"
-#include "common/severity.h"
 
 struct reading {
     FILE *in;

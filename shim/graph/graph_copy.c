@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "shim/path/counters.h"
+#include "shim/path/call.h"
 #include "shim/pace/gates.h"
 
 _Atomic bool graph_objects_seen;

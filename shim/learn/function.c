@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/list.h"
-#include "common/text.h"
 #include "scheduler/client/client.h"
 #include "shim/objects/context.h"
 #include "common/trace.h"

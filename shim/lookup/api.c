@@ -13,8 +13,6 @@
 
 #include <dlfcn.h>
 
-#include "common/text.h"
-
 void *api_real[API_COUNT], *api_driver[API_COUNT];
 
 /* Our functions, by their exported names, since an older cuda.h lacks some prototypes. */
@@ -112,8 +110,6 @@ static int say_object(struct dl_phdr_info *info, size_t size, void *user)
     const char *name;
     uint32_t at = 0;
 
-    (void)size;
-    (void)user;
     if (!elf_open(&object, info->dlpi_addr, elf_dynamic(info)))
         return 0;
     while ((name = elf_undefined(&object, &at))) {

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "common/machine_socket.h"
-#include "common/text.h"
 
 /* Words and numbers live in fields of four bytes (enums included). */
 struct variable {

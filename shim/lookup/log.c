@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/text.h"
-
 /* Standard error at the start. A program may have closed it and opened a file in its place. */
 static struct {
     bool known, open;

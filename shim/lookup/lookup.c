@@ -169,7 +169,6 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *user)
     struct elf_object object;
     const ElfW(Dyn) *dynamic = elf_dynamic(info);
 
-    (void)size;
     if (w->passed && elf_open(&object, info->dlpi_addr, dynamic))
         w->found = elf_find(&object, w->name);
     w->passed |= dynamic == w->caller->l_ld;
@@ -265,7 +264,6 @@ struct step lookup_dlsym(void *handle, const char *name, const char *unused, con
 {
     struct query q = {.handle = handle, .name = name, .caller = caller};
 
-    (void)unused;
     return answer(&q, name ? api_find(name) : -1);
 }
 

@@ -12,7 +12,7 @@
 #include "common/locks.h"
 #include "common/level.h"
 #include "common/likely.h"
-#include "common/severity.h"
+#include "common/text.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 
-#include "common/text.h"
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
 
@@ -113,7 +112,6 @@ static int object_look(struct dl_phdr_info *info, size_t size, void *user)
     struct elf_object object;
     uint32_t at = 0;
 
-    (void)size;
     if (!*loaded) {
         *loaded = info->dlpi_adds;
         if (atomic_exchange(&looked, *loaded) == *loaded)

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/thread.h"
 #include "shim/objects/word.h"
 #include "shim/objects/schedule.h"
 
@@ -195,9 +196,6 @@ struct slot {
     uint64_t context; /* generation */
 };
 static _Thread_local struct slot slots[SLOTS] __attribute__((tls_model("initial-exec")));
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int key_failed;
 
 /* A stream whose context was closed has been freed. The context is gone with its lock, so only the
  * id can tell. It may be read, since freed structs are only ever reused as streams. */
@@ -230,11 +228,6 @@ static void thread_ended(void *unused)
         slot_end(&slots[i]);
 }
 
-static void make_key(void)
-{
-    key_failed = pthread_key_create(&key, thread_ended);
-}
-
 static struct shim_stream *thread_stream_find(const struct shim_context *ctx)
 {
     for (int i = 0; i < SLOTS; i++)
@@ -246,13 +239,12 @@ static struct shim_stream *thread_stream_find(const struct shim_context *ctx)
 static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct shim_context *ctx)
 {
     static _Thread_local unsigned turn __attribute__((tls_model("initial-exec")));
+    static _Atomic unsigned key;
     struct shim_stream *s = thread_stream_find(ctx);
     if (likely(s))
         return s;
-    pthread_once(&once, make_key);
-    if (key_failed || pthread_setspecific(key, slots) != 0)
-        return NULL;
-    if (!(s = stream_new_plain(ctx, CU_STREAM_PER_THREAD, 0, 0)))
+    if (!thread_at_end(&key, thread_ended) ||
+        !(s = stream_new_plain(ctx, CU_STREAM_PER_THREAD, 0, 0)))
         return NULL;
     struct slot *slot = slots;
     for (; slot < slots + SLOTS && !slot_empty(slot); slot++)

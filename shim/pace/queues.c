@@ -15,7 +15,6 @@
 #include "shim/learn/profile.h"
 #include "shim/learn/function.h"
 #include "shim/path/call.h"
-#include "shim/path/counters.h"
 
 static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
                   PAGE_SHIFT_DOUBLED == VHQ_SHIFT_DOUBLED &&

@@ -7,7 +7,7 @@
  */
 #include "shim/pace/pace.h"
 
-#include "shim/path/counters.h"
+#include "shim/path/call.h"
 
 /* 0: as configured. */
 static _Atomic uint32_t budget_us, depth;

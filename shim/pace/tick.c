@@ -13,12 +13,10 @@
 #include <utlist.h>
 
 #include "scheduler/client/client.h"
-#include "shim/learn/estimate.h"
 #include "shim/objects/late.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/pace.h"
-#include "shim/objects/schedule.h"
-#include "shim/path/counters.h"
+#include "shim/path/call.h"
 #include "shim/path/external_wait.h"
 #include "common/clock.h"
 #include "common/thread.h"

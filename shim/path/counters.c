@@ -1,14 +1,11 @@
 /*
- * counters.c - sums up the vHQs and streams into the counters of the page (see counters.h). The
+ * counters.c - sums up the vHQs and streams into the counters of the page (see call.h). The
  * client's thread does so at its looks; a context or a stream does so once more when it ends. What
  * a vHQ times itself, and what is rare, goes to the page at once.
  */
-#include "shim/path/counters.h"
+#include "shim/path/call.h"
 
 #include "scheduler/client/client.h"
-#include "shim/learn/estimate.h"
-#include "shim/objects/schedule.h"
-#include "shim/objects/stream.h"
 #include "common/clock.h"
 #include "common/mutant.h"
 

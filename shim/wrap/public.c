@@ -8,12 +8,11 @@
 #include "shim/cutin.h"
 
 #include <errno.h>
-#include <pthread.h>
 
+#include "common/thread.h"
 #include "scheduler/client/client.h"
 #include "shim/objects/stream.h"
 #include "shim/path/call.h"
-#include "shim/path/counters.h"
 
 EXPORT const char *cutin_version(void)
 {
@@ -196,9 +195,6 @@ static _Thread_local struct {
     int device;
     uint32_t level;
 } section __attribute__((tls_model("initial-exec")));
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int key_failed;
 
 static void thread_ended(void *unused)
 {
@@ -207,21 +203,16 @@ static void thread_ended(void *unused)
     section.depth = 0;
 }
 
-static void make_key(void)
-{
-    key_failed = pthread_key_create(&key, thread_ended);
-}
-
 EXPORT CUresult cutin_section_begin(void)
 {
+    static _Atomic unsigned key;
     int keep = errno;
     CUresult r = CUDA_SUCCESS;
     if (thread_bypasses())
         return CUTIN_NOT_LOADED;
     if (section.depth == 0) {
-        pthread_once(&once, make_key);
         r = where(&section.device, &section.level);
-        if (r == CUDA_SUCCESS && (key_failed || pthread_setspecific(key, &section) != 0))
+        if (r == CUDA_SUCCESS && !thread_at_end(&key, thread_ended))
             r = CUDA_ERROR_OUT_OF_MEMORY;
         if (r == CUDA_SUCCESS)
             client_work_begin(section.device, section.level);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/level.h"
-#include "common/severity.h"
+#include "common/text.h"
 
 struct setting {
     const char *name, *initial,

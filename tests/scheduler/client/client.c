@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/severity.h"
+#include "common/text.h"
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/query.h"

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/severity.h"
+#include "common/text.h"
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"

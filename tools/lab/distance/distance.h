@@ -16,7 +16,7 @@
 #include <cuda.h>
 
 #include "common/likely.h"
-#include "common/severity.h"
+#include "common/text.h"
 #include "shim/front.h"
 #include "shim/lookup/newer.h"
 #include "tools/lab/distance/model.h"

@@ -39,12 +39,18 @@ static inline struct timespec clock_timespec(uint64_t ns)
                              .tv_nsec = (long)(ns % 1000000000u)};
 }
 
-/* Sleeps until `ns`. False: a signal came first. */
-static inline bool clock_sleep_until(uint64_t ns)
+/* Sleeps until `ns`, whatever signals come. */
+static inline void clock_sleep_until(uint64_t ns)
 {
     const struct timespec at = clock_timespec(ns);
 
-    return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == 0;
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0)
+        ;
+}
+
+static inline void clock_sleep_us(uint64_t us)
+{
+    clock_sleep_until(clock_ns() + us * NS_PER_US);
 }
 
 #endif

@@ -50,7 +50,8 @@ static const struct room {
     {"tools/cutin/run", "common tools/cutin tools/facts/fact.h shim/lookup/conf.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "common tools/cutin scheduler/wire scheduler/policy/policy.h"},
-    {"tools/cutin/worker", "tools/cutin tools/facts/driver.h examples/kernels_ptx.h"},
+    {"tools/cutin/worker",
+     "common/clock.h tools/cutin tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/cutin/doctor",
      "common tools/cutin tools/cutin/run tools/cutin/statistics/figures.h tools/facts "
      "scheduler/wire shim/lookup/api.def shim/lookup/conf.h shim/lookup/elf.h cuda.h"},
@@ -63,10 +64,10 @@ static const struct room {
                   "tools/cutin/statistics/figures.h tools/facts/driver.h tools/facts/fact.h "
                   "examples/kernels_ptx.h"},
     {"tools/lab/distance", "common shim/front.h shim/lookup/each.h shim/lookup/newer.h cuda.h"},
-    {"tools/lab/disb",
-     "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
-     "tools/cutin/worker tools/facts/driver.h "
-     "examples/kernels_ptx.h"},
+    {"tools/lab/disb", "common/clock.h tools/lab/lab.h tools/lab/record/workload.h tools/cutin "
+                       "tools/cutin/statistics "
+                       "tools/cutin/worker tools/facts/driver.h "
+                       "examples/kernels_ptx.h"},
     {"tools/lab/record",
      "common tools/lab/lab.h tools/cutin tools/cutin/run/run.h tools/cutin/statistics "
      "tools/cutin/trace/trace_view.h tools/facts/driver.h "
@@ -75,7 +76,7 @@ static const struct room {
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},
     {"tools/packaging", ""},
     {"tools/docs", "shim/lookup/api.def"},
-    {"tools/facts", "tools/cutin/nap.h tools/cutin/statistics/figures.h shim/lookup/api.def "
+    {"tools/facts", "common/clock.h tools/cutin/statistics/figures.h shim/lookup/api.def "
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver uses names of the driver's functions, and nothing else of cutin. Its

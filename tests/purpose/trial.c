@@ -3,7 +3,6 @@
  */
 #include "trial.h"
 #include "common/clock.h"
-#include "tools/cutin/nap.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -214,7 +213,7 @@ static void places_run(const struct trial *t, const struct workload *w, struct p
 {
     pid_t change[2] = {0};
     for (uint32_t ms = 0; ms <= w->ms && !solo_is_done(w, places); ms++) {
-        nap_until(r->begin_ns + ms * 1000000ull);
+        clock_sleep_until(r->begin_ns + ms * 1000000ull);
         for (uint32_t i = 0; i < WORKERS; i++) {
             struct place *p = &places[i];
             if (!p->record)

@@ -18,7 +18,6 @@
 
 #include "kernels_ptx.h"
 #include "common/clock.h"
-#include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/random.h"
 
 enum { THREADS = 1024, COPY_EVERY = 16 };
@@ -401,7 +400,7 @@ static void serving_open(struct serving *s)
 
 static void serve(struct serving *s, struct request *r)
 {
-    nap_until(r->due_ns);
+    clock_sleep_until(r->due_ns);
     s->number++;
     r->called_ns = clock_ns();
     if (s->graph)
@@ -453,7 +452,7 @@ static void service_run(const struct service *v)
         memory_look();
         due_ns += gap_ns(v, i, &random);
     }
-    nap_until(end_ns);
+    clock_sleep_until(end_ns);
     _exit(0);
 }
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "nap.h"
+#include "common/clock.h"
 #include "subcommand.h"
 
 #include "common/machine_socket.h"
@@ -156,7 +156,7 @@ int reap_or_kill(pid_t pid, uint64_t until_ns)
     while (pid > 0 && clock_ns() < until_ns) {
         if (waitpid(pid, &status, WNOHANG) != 0)
             return status;
-        nap_us(REAP_NAP_US);
+        clock_sleep_us(REAP_NAP_US);
     }
     if (pid > 0)
         kill(pid, SIGKILL);

@@ -155,7 +155,8 @@ static void *attempt_main(void *arg)
 
 static bool attempt_done(struct attempt *a, unsigned int ms)
 {
-    for (uint64_t end_ns = clock_ns() + ms * UINT64_C(1000000); clock_ns() < end_ns; nap_us(200))
+    for (uint64_t end_ns = clock_ns() + ms * UINT64_C(1000000); clock_ns() < end_ns;
+         clock_sleep_us(200))
         if (atomic_load(&a->done))
             return true;
     return atomic_load(&a->done) != 0;
@@ -189,7 +190,7 @@ static void call_test(const struct behind *b)
     if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
         fact_fail("no thread");
     while (!atomic_load(&a.begun)) /* on a busy machine the thread begins late */
-        nap_us(50);
+        clock_sleep_us(50);
     returned = attempt_done(&a, RETURNS_MS);
     if (!returned && !b->prepare)
         fact_text(b->name, "waits (not seen to end yet)"); /* stays if the rest hangs */

@@ -123,7 +123,7 @@ static void time_stream(const struct cost *c)
 static void poll_pause(int round)
 {
     if (round % 2)
-        nap_us(10);
+        clock_sleep_us(10);
 }
 
 /* How much later a thread sees a marker in memory than an event tells, at best. On a busy machine

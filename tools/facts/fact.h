@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 
 /* Factor of all bounds on the time of a fact. */
 #ifdef __SANITIZE_THREAD__

@@ -79,7 +79,7 @@ static void gate_test(const struct page *p, CUstream s)
         if (result != CUDA_SUCCESS)
             return;
         gpu_check(mark_enqueue(s, passed.device, i), "cuStreamWriteValue32");
-        nap_us(300);
+        clock_sleep_us(300);
         if (word_get(passed) == i) {
             fact_flag("gate_holds", false);
             return;

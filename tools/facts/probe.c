@@ -78,7 +78,7 @@ static void peer_main(void)
             atomic_store(&shared->long_us, long_kernel(s, from, to));
             atomic_fetch_add(&shared->answered, 1);
         }
-        nap_us(100);
+        clock_sleep_us(100);
     }
 }
 
@@ -87,7 +87,7 @@ static bool peer_progresses(unsigned int count)
     unsigned int before = atomic_load(&shared->beats);
 
     for (uint64_t end_ns = clock_ns() + BUSY_MS * UINT64_C(1000000); clock_ns() < end_ns;
-         nap_us(200))
+         clock_sleep_us(200))
         if (atomic_load(&shared->beats) - before >= count)
             return true;
     return atomic_load(&shared->beats) - before >= count;
@@ -120,7 +120,7 @@ static uint64_t mark_and_see(CUstream s, struct word w, uint32_t value)
 {
     uint64_t queued_ns;
 
-    nap_us(CLOSED_US);
+    clock_sleep_us(CLOSED_US);
     queued_ns = clock_ns();
     gpu_check(mark_enqueue(s, w.device, value), "cuStreamWriteValue32");
     if (!word_wait(w, value, BUSY_MS))
@@ -146,7 +146,7 @@ static uint64_t stop_and_resume(uint32_t at)
 {
     uint64_t opened_ns;
 
-    nap_us(CLOSED_US);
+    clock_sleep_us(CLOSED_US);
     if (word_get(mark) != at)
         refuse("a closed gate let work through");
     opened_ns = clock_ns();
@@ -183,7 +183,7 @@ static uint32_t long_kernel_us(void)
     unsigned int asked = atomic_fetch_add(&shared->asked, 1) + 1;
 
     for (uint64_t end_ns = clock_ns() + BUSY_MS * UINT64_C(1000000);
-         atomic_load(&shared->answered) != asked; nap_us(200))
+         atomic_load(&shared->answered) != asked; clock_sleep_us(200))
         if (clock_ns() > end_ns)
             unsure("the second process does not go on");
     return atomic_load(&shared->long_us);

@@ -59,7 +59,7 @@ void fact_queue(void)
         fact_value("stopped_of_greatest_priority", json_integer(urgent_stopped));
     word_set(gate, 0);
     for (uint64_t end_ns = clock_ns() + OPENED_MS * UINT64_C(1000000);
-         gpu.cuStreamQuery(gated) == CUDA_ERROR_NOT_READY; nap_us(1000))
+         gpu.cuStreamQuery(gated) == CUDA_ERROR_NOT_READY; clock_sleep_us(1000))
         if (clock_ns() > end_ns)
             fact_fail("the gated stream did not end %d ms after the gate was opened", OPENED_MS);
 }

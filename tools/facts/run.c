@@ -88,7 +88,7 @@ static int reap(pid_t pid)
     for (int tries = 0; tries < 1000; tries++) {
         if (waitpid(pid, &status, WNOHANG) == pid)
             return status;
-        nap_us(10000);
+        clock_sleep_us(10000);
     }
     return -1;
 }

@@ -44,7 +44,7 @@ static void neighbour(void)
     s = stream_new();
     for (;;) {
         while (!atomic_load(&shared->run))
-            nap_us(200);
+            clock_sleep_us(200);
         gpu_check(gpu_spin(s, gpu.full, NEIGHBOUR_US), "cuLaunchKernel");
         CU(cuStreamSynchronize, s);
         atomic_fetch_add(&shared->kernels, 1);
@@ -203,7 +203,7 @@ static uint64_t units_watch(struct word mark, uint64_t from_ns)
 
         from_ns = progress_until(mark, from_ns, begin_ns + STOP_MS * UINT64_C(1000000));
         while (atomic_load(&shared->kernels) < kernels + LEAST_NEIGHBOUR && within(begin_ns))
-            nap_us(1000);
+            clock_sleep_us(1000);
         after = word_get(mark);
         bool out = after == QUEUED;
         if (i + 1 < LOOKS && !out && after - before > most_units())
@@ -256,12 +256,12 @@ static enum stopped stop_long(enum groups_way way, CUstream s, struct word mark,
     word_set(mark, 0);
     gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
     gpu_check(mark_enqueue(s, mark.device, 1), "cuStreamWriteValue32");
-    nap_us(us / 10);
+    clock_sleep_us(us / 10);
     seen.answer = groups_stop(uuid, way);
     *took_ns = clock_ns() - begin_ns;
     is = before_the_end(*took_ns, us) ? RUNS_ON : TOO_LATE;
     if (seen.answer == 0 && is == RUNS_ON) {
-        nap_us(2 * us);
+        clock_sleep_us(2 * us);
         is = word_get(mark) == 0 ? STANDS : RUNS_ON;
     }
     uint64_t go_ns = clock_ns();

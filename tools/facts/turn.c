@@ -38,7 +38,7 @@ static void peer_gated(CUstream s)
         gpu_check(gpu_spin(s, gpu.full, 200), "cuLaunchKernel");
     atomic_store(&shared->is, PEER_GATED);
     while (atomic_load(&shared->want) == PEER_GATED)
-        nap_us(200);
+        clock_sleep_us(200);
     word_set(gate, 0);
     CU(cuStreamSynchronize, s);
 }
@@ -81,7 +81,7 @@ static void peer_main(void)
             break;
         default:
             atomic_store(&shared->is, PEER_IDLE);
-            nap_us(200);
+            clock_sleep_us(200);
         }
     }
 }
@@ -92,7 +92,7 @@ static void peer_want(enum peer_state state)
     uint64_t end_ns = clock_ns() + START_MS * UINT64_C(1000000);
 
     atomic_store(&shared->want, (int)state);
-    for (; atomic_load(&shared->is) != (int)state; nap_us(200))
+    for (; atomic_load(&shared->is) != (int)state; clock_sleep_us(200))
         if (clock_ns() > end_ns)
             fact_fail("the other process did not get that far within %d ms", START_MS);
 }
@@ -129,7 +129,7 @@ static void latency(const char *key)
         if (!word_wait(mark, i + 1, LIMIT_MS))
             fact_fail("%s: a kernel did not complete within %d ms", key, LIMIT_MS);
         ns[i] = clock_ns() - from_ns;
-        nap_us(PAUSE_US + i * 997 % PAUSE_US);
+        clock_sleep_us(PAUSE_US + i * 997 % PAUSE_US);
     }
     CU(cuStreamDestroy, s);
     fact_samples(key, ns, n);
@@ -173,7 +173,7 @@ static double peer_rate(void)
 {
     uint64_t from_ns = clock_ns(), before = atomic_load(&shared->kernels);
 
-    nap_us(fact_quick ? 50000 : 400000);
+    clock_sleep_us(fact_quick ? 50000 : 400000);
     return (double)(atomic_load(&shared->kernels) - before) * 1e9 / (double)(clock_ns() - from_ns);
 }
 

@@ -4,7 +4,7 @@
 #include "doctor.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/run/run.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 #include "tools/cutin/statistics/figures.h"
 
 #include <gnu/libc-version.h>
@@ -297,7 +297,7 @@ void check_timers(const struct doctor *d, struct finding *f)
     for (int i = 0; i < NAPS; i++) {
         uint64_t until_ns = clock_ns() + NAP_NS;
 
-        nap_until(until_ns);
+        clock_sleep_until(until_ns);
         late_ns[i] = clock_ns() - until_ns;
     }
     prctl(PR_SET_TIMERSLACK, 0ul);

@@ -171,8 +171,8 @@ static void driver_test(void)
 static void *release_later(void *unused)
 {
     for (int i = 0; i < RETURNS_MS && !atomic_load(&it.launched); i++)
-        nap_us(1000);
-    nap_us(HELD_MS * 1000);
+        clock_sleep_us(1000);
+    clock_sleep_us(HELD_MS * 1000);
     it.held = word_get(it.filled) == 0;
     it.buffered = atomic_load(&it.launched);
     it.release(it.stream);

@@ -3,7 +3,7 @@
  */
 #include "bench.h"
 #include "tools/cutin/statistics/random.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/run/run.h"
 
@@ -136,7 +136,7 @@ static int be_start(struct bench *b, struct worker *be)
             return fail_worker(b, be, -EPIPE);
         if (now_s() > deadline)
             return fail_worker(b, be, -ETIMEDOUT);
-        nap_us(SLICE_US);
+        clock_sleep_us(SLICE_US);
     }
     return 0;
 }
@@ -165,7 +165,7 @@ static int solo_block(struct bench *b, int mode, uint32_t ms)
     rc = be_start(b, be);
     while (rc == 0 && !progress_cancel && (took_s = now_s() - start_s) < ms / 1000.0) {
         show(b, took_s, "best effort");
-        nap_us(SLICE_US);
+        clock_sleep_us(SLICE_US);
     }
     b->done_s += ms / 1000.0;
     return rc != 0 && rc != -ECANCELED ? rc : be_stop(b, be, &b->mode[mode].solo);
@@ -312,7 +312,7 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
     if (be && (rc == 0 || rc == -ECANCELED))
         stop_rc = be_stop(b, be, &b->mode[mode].shared);
     if (mode == BENCH_CUTIN) {
-        nap_us(COUNTED_US);
+        clock_sleep_us(COUNTED_US);
         count_engagement(b, true);
     }
     if (rc == 0)

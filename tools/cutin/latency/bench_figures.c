@@ -2,7 +2,7 @@
  * bench_figures.c - makes figures of the samples of `cutin latency`.
  */
 #include "bench.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

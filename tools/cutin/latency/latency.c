@@ -17,7 +17,7 @@
 #include "bench.h"
 #include "tools/cutin/operate/clients.h"
 #include "tools/cutin/kernel_name.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/result.h"
 
@@ -400,11 +400,11 @@ static int observe(struct attach *a)
     until_ns = a->from_ns + (uint64_t)(a->seconds * 1e9);
     while (!progress_cancel && clock_ns() < until_ns) {
         progress_show((double)(clock_ns() - a->from_ns) / 1e9, a->seconds, "attached");
-        nap_us(LOG_SETTLES_US);
+        clock_sleep_us(LOG_SETTLES_US);
     }
     progress_end();
     a->to_ns = clock_ns();
-    nap_us(LOG_SETTLES_US); /* calls under way end */
+    clock_sleep_us(LOG_SETTLES_US); /* calls under way end */
     rc = query_clients(a->socket, &a->after.rows, &a->after.n);
     if (rc != 0)
         return say(&subcommand_latency, "%s", daemon_error(a->socket, rc));

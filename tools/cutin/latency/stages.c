@@ -2,7 +2,7 @@
  * stages.c - splits a cut-in into its parts, and all cut-ins of a run.
  */
 #include "bench.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>

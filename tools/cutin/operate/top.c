@@ -8,7 +8,7 @@
 #include "clients.h"
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 #include "tools/cutin/progress.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static int stream(void)
     int rc = query_clients(daemon_socket(), &before.rows, &before.n);
 
     while (rc == 0) {
-        nap_us((uint64_t)(interval * 1e6));
+        clock_sleep_us((uint64_t)(interval * 1e6));
         rc = query_clients(daemon_socket(), &now.rows, &now.n);
         if (rc != 0)
             break;

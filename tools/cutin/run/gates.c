@@ -145,7 +145,7 @@ static bool lock_take(int fd)
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK || clock_ns() >= by_ns)
             return false;
-        nap_us(10000);
+        clock_sleep_us(10000);
     }
     return true;
 }

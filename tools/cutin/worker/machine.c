@@ -2,7 +2,7 @@
  * machine.c - pins, locks memory, sets SCHED_FIFO; spins, and looks for gaps (see worker.h).
  */
 #include "worker.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "kernels_ptx.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 
 enum {
     THREADS = 256,
@@ -232,7 +232,7 @@ static bool await_arrival(uint64_t arrival_ns)
         if (arrival_ns - now <= SPIN_NS)
             continue;
         now += SLICE_NS;
-        nap_until(now < arrival_ns - SPIN_NS ? now : arrival_ns - SPIN_NS);
+        clock_sleep_until(now < arrival_ns - SPIN_NS ? now : arrival_ns - SPIN_NS);
     }
     return !atomic_load_explicit(&shared->stop, memory_order_relaxed);
 }

@@ -2,7 +2,7 @@
  * run.c - the processes of one run: their shared memory and phases, and how they always end.
  */
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 #include "disb.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/subcommand.h"
@@ -244,7 +244,7 @@ static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients,
         show(r);
         if (clock_ns() >= until_ns)
             return -ETIMEDOUT;
-        nap_us(NAP_US);
+        clock_sleep_us(NAP_US);
         rc = check_alive(r);
     }
     return rc;

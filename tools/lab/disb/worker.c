@@ -9,7 +9,7 @@
 #include "disb.h"
 #include "tools/facts/driver.h"
 #include "kernels_ptx.h"
-#include "tools/cutin/nap.h"
+#include "common/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -91,7 +91,7 @@ static uint32_t phase(void)
 static void await_phase(uint32_t wanted)
 {
     while (phase() < wanted)
-        nap_us(NAP_US);
+        clock_sleep_us(NAP_US);
 }
 
 /* ---- turns, in sequential mode ------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
     while (phase() == DISB_RUN && (now = clock_ns()) < until_ns) {
         if (now >= *arrival_ns)
             return true;
-        nap_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
+        clock_sleep_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
     }
     while (i < c->entry->arrivals && shared->start_ns + c->arrival_ns[i++] < shared->end_ns)
         c->entry->late++;
@@ -248,7 +248,7 @@ static int run(struct client *c)
     uint64_t arrival_ns, called_at_ns;
     int rc = 0;
 
-    nap_until(shared->start_ns);
+    clock_sleep_until(shared->start_ns);
     for (uint32_t i = 0; rc == 0 && await_arrival(c, i, &arrival_ns); i++) {
         serial_acquire(c, arrival_ns);
         called_at_ns = clock_ns();

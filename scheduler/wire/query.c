@@ -53,8 +53,7 @@ static int ask(const char *socket, const union message *question, uint64_t deadl
     return rc;
 }
 
-/* Sends the question in *m and receives its one answer there. */
-static int query_one(const char *socket, union message *m)
+int query_one(const char *socket, union message *m, uint16_t answer)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask(socket, m, deadline), rc;
@@ -63,13 +62,9 @@ static int query_one(const char *socket, union message *m)
         return fd;
     rc = next_message(fd, m, deadline);
     close(fd);
-    return rc;
-}
-
-/* The error of a DONE; -EPROTO for any other answer. */
-static int done_error(const union message *m)
-{
-    return m->header.type == MESSAGE_DONE ? m->done.error : -EPROTO;
+    if (rc == 0 && m->header.type == MESSAGE_DONE)
+        rc = m->done.error;
+    return rc == 0 && m->header.type != answer ? -EPROTO : rc;
 }
 
 bool row_active(const struct message_row *row)
@@ -131,7 +126,7 @@ int query_clients(const char *socket, struct message_row **rows, size_t *n)
         (*rows)[(*n)++] = m.row;
     }
     if (rc == 0)
-        rc = done_error(&m);
+        rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
     close(fd);
     if (rc != 0) {
         free(*rows);
@@ -145,7 +140,6 @@ int control_order(const char *socket, struct control_target target, enum control
                   uint32_t value)
 {
     union message m;
-    int rc;
 
     if (!control_value_ok(kind, value))
         return -EINVAL;
@@ -154,8 +148,7 @@ int control_order(const char *socket, struct control_target target, enum control
     m.control.pid = target.pid;
     m.control.kind = kind;
     m.control.value = value;
-    rc = query_one(socket, &m);
-    return rc == 0 ? done_error(&m) : rc;
+    return query_one(socket, &m, MESSAGE_DONE);
 }
 
 int control_policy(const char *socket, const char *name, char now[PAGE_NAME])
@@ -168,11 +161,8 @@ int control_policy(const char *socket, const char *name, char now[PAGE_NAME])
     message_init(&m, MESSAGE_POLICY);
     if (name)
         memcpy(m.policy.name, name, strlen(name));
-    rc = query_one(socket, &m);
-    if (rc == 0 && m.header.type == MESSAGE_POLICY) {
+    rc = query_one(socket, &m, MESSAGE_POLICY);
+    if (rc == 0)
         memcpy(now, m.policy.name, PAGE_NAME);
-        return 0;
-    }
-    rc = rc == 0 ? done_error(&m) : rc;
-    return rc ? rc : -EPROTO;
+    return rc;
 }

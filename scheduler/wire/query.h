@@ -30,6 +30,10 @@ uint32_t row_holders(const struct message_row *row, uint32_t device, const struc
  * with free(). */
 int query_clients(const char *socket, struct message_row **rows, size_t *n);
 
+/* Sends the question in *m and receives its one answer there, which is of the type `answer`. Any
+ * other is an error: a DONE's own, or -EPROTO. */
+int query_one(const char *socket, union message *m, uint16_t answer);
+
 /* Names a process by the id that `list` shows or, if that is 0, by its process id as the daemon
  * sees it (in containers that is not the one inside). */
 struct control_target {

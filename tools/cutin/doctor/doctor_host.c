@@ -8,7 +8,6 @@
 #include "tools/cutin/statistics/figures.h"
 
 #include <gnu/libc-version.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -182,25 +181,14 @@ void check_permission(const struct doctor *d, struct finding *f)
 {
     char reason[PROTOCOL_TEXT + 1];
     union message m;
+    int rc;
+
     /* Registers as real time for a moment, so that the daemon says which level it grants. */
-    struct pollfd p = {.fd = socket_connect(daemon_socket()), .events = POLLIN};
-    int rc = p.fd < 0 ? p.fd : 0;
-
-    if (rc == 0) {
-        message_init(&m, MESSAGE_HELLO);
-        m.hello.level = m.hello.lowest = PAGE_LEVELS - 1;
-        m.hello.weight = 1;
-        memcpy(m.hello.name, "cutin doctor", sizeof("cutin doctor"));
-        rc = message_send(p.fd, &m, -1);
-    }
-    if (rc == 0)
-        rc = poll(&p, 1, QUERY_WAIT_MS) == 1 ? message_receive(p.fd, TO_CLIENT, &m, NULL)
-                                             : -ETIMEDOUT;
-    if (p.fd >= 0)
-        close(p.fd);
-    if (rc == 0 && m.header.type != MESSAGE_WELCOME)
-        rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
-
+    message_init(&m, MESSAGE_HELLO);
+    m.hello.level = m.hello.lowest = PAGE_LEVELS - 1;
+    m.hello.weight = 1;
+    memcpy(m.hello.name, "cutin doctor", sizeof("cutin doctor"));
+    rc = query_one(daemon_socket(), &m, MESSAGE_WELCOME);
     if (rc == -ENOENT || rc == -ECONNREFUSED)
         finding_set(f, VERDICT_NOTE, NULL,
                     "no daemon to ask; one that `cutin run` starts grants this user every level");

@@ -17,22 +17,16 @@
 #include <unistd.h>
 
 #include "common/profile_file.h"
+#include "common/text.h"
 #include "tools/facts/fact.h"
 
 /* A first cuInit on a big machine takes seconds. */
 enum { LIMIT_S = 10 * FACT_SLOWER, DEVICES = 16, AGAIN_S = 3600 };
 
-static uint64_t hash(uint64_t seed, const char *text)
-{
-    for (; *text; text++)
-        seed = (seed ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return (seed ^ '\n') * UINT64_C(0x100000001b3);
-}
-
 static void stamp_path(char out[PROFILE_PATH + 32], const char *folder, const struct paths *paths,
                        bool sim)
 {
-    char driver[64];
+    char driver[64], text[PATH_MAX + 128];
     DIR *gpus = opendir("/proc/driver/nvidia/gpus");
     static const char *const names[] = {
         "CUDA_VISIBLE_DEVICES=",   "CUDA_DEVICE_ORDER=", "CUDA_MPS_PIPE_DIRECTORY=",
@@ -49,18 +43,19 @@ static void stamp_path(char out[PROFILE_PATH + 32], const char *folder, const st
         for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
             counts &= strncmp(*entry, not[i], strlen(not[i])) != 0;
         if (counts)
-            key += hash(0, *entry);
+            key += text_hash(*entry);
     }
 
     /* Added up, because their order is not defined. */
     for (struct dirent *e; gpus && (e = readdir(gpus));)
-        key += hash(0, e->d_name);
+        key += text_hash(e->d_name);
     if (gpus)
         closedir(gpus);
     record_version(driver, 0);
-    key = hash(key, driver);
-    key = hash(hash(key, sim ? paths->simulator : ""), CUTIN_VERSION);
-    snprintf(out, PROFILE_PATH + 32, "%s/asked-%016llx", folder, (unsigned long long)key);
+    snprintf(text, sizeof(text), "%llx %s " CUTIN_VERSION " %s", (unsigned long long)key, driver,
+             sim ? paths->simulator : "");
+    snprintf(out, PROFILE_PATH + 32, "%s/asked-%016llx", folder,
+             (unsigned long long)text_hash(text));
 }
 
 /* One with content (gates were not seen to work) counts for AGAIN_S: the machine may be busy. */

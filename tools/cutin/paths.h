@@ -44,7 +44,7 @@ int environment_setup(const struct variable *rows, const char *library, const ch
 /* Takes every libcutin.so out of LD_PRELOAD. Returns 0 or -ENOMEM. */
 int environment_remove_preload(void);
 
-/* ---- scratch.c: a private folder for the files of one command ------------------------------ */
+/* A private folder for the files of one command. */
 struct scratch {
     char folder[256];
 };

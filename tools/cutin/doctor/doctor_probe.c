@@ -6,6 +6,7 @@
 #include "doctor.h"
 #include "tools/cutin/progress.h"
 #include "tools/facts/gpu.h"
+#include "common/text.h"
 #include "shim/lookup/elf.h"
 
 #include <dlfcn.h>
@@ -22,20 +23,12 @@ enum { RETURNS_MS = 5000, HELD_MS = 30 };
  * The driver's own symbol table lists its functions. Those that only cuGetProcAddress hands out are
  * not in it: CUTIN_LOG=info says when a program asks for one. */
 
-static bool is_known(const char *symbol)
-{
-    static const char *const symbols[] = {
-#define API_PASS(symbol, ...) #symbol,
+static const char known[] =
+#define API_PASS(symbol, ...) #symbol " "
 #define API_DRAIN             API_PASS
 #define API_WRAP              API_PASS
 #include "shim/lookup/api.def"
-    };
-
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++)
-        if (strcmp(symbols[i], symbol) == 0)
-            return true;
-    return false;
-}
+    ;
 
 /* Gives the values "functions", "unknown" and "passing". */
 static void functions_report(void)
@@ -56,7 +49,7 @@ static void functions_report(void)
             strncmp(name, "cu", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
             continue;
         functions++;
-        if (is_known(name))
+        if (word_index(known, name) >= 0)
             continue;
         json_array_append_new(unknown, json_string(name));
         passing +=
@@ -67,29 +60,22 @@ static void functions_report(void)
     fact_value("unknown", unknown);
 }
 
-/* Writes as many names as fit into `out`. */
-static const char *some_of(const json_t *names, char *out, size_t size)
-{
-    const json_t *name;
-    size_t i, used = 0;
-
-    out[0] = '\0';
-    json_array_foreach(names, i, name)
-    {
-        if (used + json_string_length(name) + sizeof(" ...") > size)
-            return strcat(out, "...");
-        used += (size_t)sprintf(out + used, "%s ", json_string_value(name));
-    }
-    return out;
-}
-
 void check_functions(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->preloaded;
     int unknown = (int)json_array_size(p->unknown);
-    char names[200];
+    char names[200] = ""; /* as many as fit */
+    const json_t *name;
+    size_t i, used = 0;
 
-    some_of(p->unknown, names, sizeof(names));
+    json_array_foreach(p->unknown, i, name)
+    {
+        if (used + json_string_length(name) + sizeof(" ...") > sizeof(names)) {
+            strcat(names, "...");
+            break;
+        }
+        used += (size_t)sprintf(names + used, "%s ", json_string_value(name));
+    }
     if (p->stage < PROBE_DRIVER)
         finding_set(f, VERDICT_WARN, "see the check of the driver", "not checked");
     else if (unknown == 0)

@@ -46,22 +46,6 @@ static const char *name_of(const struct profile_row *row, size_t width, bool who
     return kernel_name(row->name ? text.text + row->name : "(without a name)", width, whole);
 }
 
-static json_t *gpu_json(const char *file, int n)
-{
-    json_t *list = json_array();
-
-    for (const struct profile_row *row = rows; row < rows + n; row++)
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:b, s:I, s:I}", "function",
-                      name_of(row, KERNEL_NAME_WHOLE, mangled), "symbol", name_of(row, 0, true),
-                      "blocks_from", (json_int_t)least_blocks(row), "mean_us", row->mean_ns / 1e3,
-                      "upper_us", row->upper_ns / 1e3, "p99_us",
-                      profile_percentile_ns(row, 99) / 1e3, "at_most", row->at_most != 0,
-                      "launches", (json_int_t)row->launches, "samples", (json_int_t)row->samples));
-    return json_pack("{s:s, s:s, s:o}", "gpu", header.gpu, "file", file, "kernels", list);
-}
-
 /* The column is as wide as needed, but not for mangled names of thousands of characters. */
 static void print_table(int n)
 {
@@ -91,6 +75,7 @@ static void print_table(int n)
 static bool take_file(const char *path, json_t *list)
 {
     int n = profile_read(path, &header, rows, &text);
+    json_t *kernels;
 
     if (n < 0) {
         say(&subcommand_profile, "%s: %s", path,
@@ -99,10 +84,22 @@ static bool take_file(const char *path, json_t *list)
     }
     printable(header.gpu);
     qsort(rows, (size_t)n, sizeof(*rows), by_time);
-    if (list)
-        json_array_append_new(list, gpu_json(path, n));
-    else
+    if (!list) {
         print_table(n);
+        return true;
+    }
+    kernels = json_array();
+    for (const struct profile_row *row = rows; row < rows + n; row++)
+        json_array_append_new(
+            kernels,
+            json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:b, s:I, s:I}", "function",
+                      name_of(row, KERNEL_NAME_WHOLE, mangled), "symbol", name_of(row, 0, true),
+                      "blocks_from", (json_int_t)least_blocks(row), "mean_us", row->mean_ns / 1e3,
+                      "upper_us", row->upper_ns / 1e3, "p99_us",
+                      profile_percentile_ns(row, 99) / 1e3, "at_most", row->at_most != 0,
+                      "launches", (json_int_t)row->launches, "samples", (json_int_t)row->samples));
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:o}", "gpu", header.gpu, "file", path, "kernels", kernels));
     return true;
 }
 

@@ -168,18 +168,6 @@ static struct line line_make(const struct clients *all, const struct message_row
 
 enum { CELL = 64 };
 
-/* Writes a figure, or a time if `format` is NULL. */
-static void cell_figure(double value, const char *format, char out[CELL])
-{
-    if (format)
-        snprintf(out, CELL, format, value);
-    else if (value <= 0)
-        snprintf(out, CELL, "-");
-    else
-        snprintf(out, CELL, value < 1e7 ? "%.0fus" : "%.0fms",
-                 floor(value / (value < 1e7 ? 1e3 : 1e6)));
-}
-
 static void cell_user(const struct line *l, char out[CELL])
 {
     const struct passwd *entry = getpwuid(l->row->uid);
@@ -352,6 +340,7 @@ void clients_line(uint32_t shown, const struct clients *all, const struct messag
 
     for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
         const struct column *c = &columns[i];
+        const double *figure = (const void *)((const char *)&l + c->figure);
         char cell[CELL];
 
         if (!(shown & 1u << i))
@@ -360,9 +349,13 @@ void clients_line(uint32_t shown, const struct clients *all, const struct messag
             snprintf(cell, CELL, "%s", c->title);
         else if (c->cell)
             c->cell(&l, cell);
+        else if (c->format)
+            snprintf(cell, CELL, c->format, *figure);
+        else if (*figure <= 0)
+            snprintf(cell, CELL, "-");
         else
-            cell_figure(*(const double *)(const void *)((const char *)&l + c->figure), c->format,
-                        cell);
+            snprintf(cell, CELL, *figure < 1e7 ? "%.0fus" : "%.0fms",
+                     floor(*figure / (*figure < 1e7 ? 1e3 : 1e6)));
         used += (size_t)snprintf(out + used, CLIENTS_LINE - used, "%s%*s", used ? " " : "",
                                  c->width, cell);
     }

@@ -46,23 +46,23 @@ static int count(void)
 }
 
 /* ctest leaves its log open in its tests; another ctest in the folder removes that file. */
-HAZARD_RAW(none_is_of_who_runs_the_tests)
+HAZARD_RAW(no_descriptor_comes_from_the_test_runner)
 {
     if (dup(STDIN_FILENO) != STDERR_FILENO + 1)
-        give_up("somebody left one open");
+        give_up("the test runner left a descriptor open");
     begin();
     printf("end\n");
 }
 
-HAZARD_RAW(there_are_no_others)
+HAZARD_RAW(library_adds_no_descriptors)
 {
     begin();
-    printf("%d of them\n", count());
+    printf("%d descriptors\n", count());
     work();
-    printf("%d of them, end\n", count());
+    printf("%d descriptors, end\n", count());
 }
 
-HAZARD_RAW(as_many_may_be_opened)
+HAZARD_RAW(as_many_descriptors_may_be_opened_as_natively)
 {
     int n = 0, last = 0, fd;
     struct rlimit limit = {64, 64};
@@ -72,13 +72,13 @@ HAZARD_RAW(as_many_may_be_opened)
         last = fd;
         n++;
     }
-    printf("%d more, the last one is %d\n", n, last);
+    printf("%d more descriptors, the last is %d\n", n, last);
     work();
     printf("end\n");
 }
 
 /* If a daemon comes and goes beside this, it does so several times meanwhile. */
-HAZARD_RAW(the_lowest_number_that_is_free_is_next)
+HAZARD_RAW(lowest_free_descriptor_comes_next)
 {
     enum { ROUNDS = 1000000, AT_ONCE = 3 };
     int first, fd[AT_ONCE], wrong = 0;
@@ -94,7 +94,7 @@ HAZARD_RAW(the_lowest_number_that_is_free_is_next)
             close(fd[i]);
     }
     work();
-    printf("%d times another one, end\n", wrong);
+    printf("%d times another number, end\n", wrong);
 }
 
 static int child_count(void)
@@ -104,14 +104,14 @@ static int child_count(void)
     if (pid == 0)
         _exit(count());
     if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-        give_up("a child");
+        give_up("waitpid");
     return WEXITSTATUS(status);
 }
 
-HAZARD_RAW(children_inherit_no_others)
+HAZARD_RAW(children_inherit_no_descriptors_of_the_library)
 {
     begin();
-    printf("%d in a child\n", child_count());
+    printf("%d descriptors in a child\n", child_count());
     fflush(stdout);
     if (system("ls /proc/self/fd"))
         give_up("ls");
@@ -120,7 +120,7 @@ HAZARD_RAW(children_inherit_no_others)
 }
 
 /* No other process or thread has a copy of the end that is closed. */
-HAZARD_RAW(the_reader_of_a_pipe_is_told_of_its_end)
+HAZARD_RAW(reader_of_a_closed_pipe_sees_its_end)
 {
     enum { LIMIT_MS = 60000 };
     int fds[2];
@@ -130,11 +130,11 @@ HAZARD_RAW(the_reader_of_a_pipe_is_told_of_its_end)
     begin();
     close(fds[1]);
     struct pollfd p = {.fd = fds[0], .events = POLLIN};
-    printf("told: %d\n", poll(&p, 1, LIMIT_MS));
+    printf("poll: %d\n", poll(&p, 1, LIMIT_MS));
     printf("read: %zd, end\n", read(fds[0], &byte, 1));
 }
 
-HAZARD_RAW(a_lock_ends_with_its_descriptor)
+HAZARD_RAW(file_lock_ends_with_its_descriptor)
 {
     char name[64];
     int fd = memfd_create("lock", 0), again;
@@ -148,7 +148,7 @@ HAZARD_RAW(a_lock_ends_with_its_descriptor)
 }
 
 /* Daemons do so, and programs that start others. */
-HAZARD_RAW(all_that_are_not_known_are_closed)
+HAZARD_RAW(program_may_close_all_unknown_descriptors)
 {
     begin();
     for (int i = 0; i < 3; i++) {
@@ -156,7 +156,7 @@ HAZARD_RAW(all_that_are_not_known_are_closed)
         for (int ms = 0; ms < 30; ms++)
             nap();
         work();
-        printf("%d of them\n", count());
+        printf("%d descriptors\n", count());
     }
     printf("end\n");
 }

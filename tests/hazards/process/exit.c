@@ -41,7 +41,7 @@ static void announce(void)
     fflush(stdout);
 }
 
-HAZARD(exit_with_work_buffered)
+HAZARD(exit_keeps_its_status_with_work_buffered)
 {
     busy();
     announce();
@@ -49,7 +49,7 @@ HAZARD(exit_with_work_buffered)
 }
 
 /* The stream is held until the end: the wait for it is bounded. */
-HAZARD(exit_with_work_held_for_ever)
+HAZARD(exit_ends_the_process_with_work_held_for_ever)
 {
     busy_for_ever();
     buffered(s);
@@ -103,7 +103,7 @@ static uint64_t end_with_contexts(int contexts)
 }
 
 /* All contexts share one bound of 2 s: with one each, the end of 16 would take 32 s. */
-HAZARD_RAW(exit_with_work_held_in_many_contexts)
+HAZARD_RAW(exit_takes_no_longer_with_work_held_in_many_contexts)
 {
     uint64_t one = end_with_contexts(1);
     uint64_t many = end_with_contexts(16);
@@ -111,21 +111,21 @@ HAZARD_RAW(exit_with_work_held_in_many_contexts)
            many <= 4 * one + UINT64_C(10000) * NS_PER_MS ? "about as fast as one" : "one by one");
 }
 
-HAZARD(exit_without_handlers)
+HAZARD(immediate_exit_keeps_its_status_with_work_buffered)
 {
     busy_for_ever();
     announce();
     _exit(5);
 }
 
-HAZARD(quick_exit_with_work_buffered)
+HAZARD(quick_exit_keeps_its_status_with_work_buffered)
 {
     busy_for_ever();
     announce();
     quick_exit(6);
 }
 
-HAZARD(abort_with_work_buffered)
+HAZARD(abort_ends_the_process_with_work_buffered)
 {
     busy();
     announce();
@@ -138,7 +138,7 @@ static void exit_now(void *user)
     exit(8);
 }
 
-HAZARD(exit_of_another_thread)
+HAZARD(exit_in_another_thread_ends_the_process)
 {
     busy();
     announce();
@@ -159,7 +159,7 @@ static void launch_for_ever(void *user)
         launch_mix(x, 1, 0, s);
 }
 
-HAZARD(exit_with_threads_alive_that_launch_and_wait)
+HAZARD(exit_ends_the_process_while_threads_launch_and_wait)
 {
     busy();
     thread_start(wait_for_ever, NULL);
@@ -181,7 +181,7 @@ static void release_later(void *user)
     exit(14); /* the driver's threads go on, as they do natively */
 }
 
-HAZARD(main_thread_ends_and_another_goes_on)
+HAZARD(another_thread_goes_on_after_the_main_thread_ends)
 {
     busy();
     thread_start(release_later, NULL);
@@ -193,7 +193,7 @@ static void exit_in_stream(void *user)
     _exit(10);
 }
 
-HAZARD(end_within_a_host_function)
+HAZARD(exit_in_a_host_function_ends_the_process)
 {
     busy();
     announce();
@@ -206,7 +206,7 @@ HAZARD(end_within_a_host_function)
 /* ---- work at the end ------------------------------------------------------------------------- */
 
 /* The results are in memory that outlives the process. */
-HAZARD_RAW(exit_runs_what_was_called_before)
+HAZARD_RAW(work_synchronised_before_exit_is_complete)
 {
     uint32_t *shared = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = 0;
@@ -223,7 +223,7 @@ HAZARD_RAW(exit_runs_what_was_called_before)
     }
     waitpid(pid, &status, 0);
     printf("status %d\n", status);
-    show_host("left behind", shared);
+    show_host("after the exit", shared);
 }
 
 static void exit_handler(void)

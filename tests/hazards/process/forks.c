@@ -131,7 +131,7 @@ static void ends(pid_t pid, int status)
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
     int is = 0, n;
     if (pid < 0)
-        give_up("no child");
+        give_up("no child process");
     while ((n = poll(&end, 1, setting("HAZARD_HANG_S", HANG_S) * 1000)) < 0 && errno == EINTR)
         ;
     close(end.fd);
@@ -141,7 +141,7 @@ static void ends(pid_t pid, int status)
     if (n == 0)
         give_up("a child hangs");
     if (!WIFEXITED(is) || WEXITSTATUS(is) != status)
-        give_up("a child ended otherwise");
+        give_up("a child ended with another status");
 }
 
 /* Calls that POSIX does not permit in a child, but that work natively. */
@@ -185,7 +185,7 @@ static void forks_of_a_thread(void *unused)
     forks(wanted() / 2);
 }
 
-HAZARD(children_of_two_threads_end)
+HAZARD(children_of_two_forking_threads_end)
 {
     struct thread *t[2];
     busy_start();
@@ -196,7 +196,7 @@ HAZARD(children_of_two_threads_end)
     busy_end();
 }
 
-HAZARD(children_that_execute_end)
+HAZARD(children_that_call_exec_end)
 {
     busy_start();
     for (int i = 0; i < wanted(); i++) {

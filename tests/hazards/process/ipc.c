@@ -293,7 +293,7 @@ static void record_late(void)
     MUST(cuStreamSynchronize(a));
 }
 
-HAZARD_RAW(other_streams_pass_one_that_waits_for_another_process)
+HAZARD_RAW(stream_passes_one_that_waits_for_another_process)
 {
     two_processes(record_late);
     CUstream b = stream_new(CU_STREAM_NON_BLOCKING);

@@ -74,7 +74,7 @@ static void *call(void *fn)
     return NULL; /* no printf here: it is a cancellation point */
 }
 
-HAZARD(a_thread_is_not_cancelled_while_a_call_waits)
+HAZARD(call_that_waits_is_no_cancellation_point)
 {
     static const struct {
         const char *name;
@@ -207,7 +207,7 @@ static bool left_by_a_jump(CUresult (*fn)(void), struct place (*waits)(pid_t))
     return jumped;
 }
 
-HAZARD(a_handler_jumps_out_of_a_call_that_waits)
+HAZARD(handler_may_jump_out_of_a_call_that_waits)
 {
     static const struct {
         const char *name;
@@ -339,17 +339,17 @@ static void jump_out_of_copies(bool holding)
     }
 }
 
-HAZARD(a_handler_jumps_out_of_copies_that_wait)
+HAZARD(handler_may_jump_out_of_copies_that_wait)
 {
     jump_out_of_copies(true);
 }
 
-HAZARD(a_handler_jumps_out_of_copies_in_the_driver)
+HAZARD(handler_may_jump_out_of_copies_in_the_driver)
 {
     jump_out_of_copies(false);
 }
 
-HAZARD(a_stream_is_destroyed_in_which_a_copy_was_left)
+HAZARD(stream_may_be_destroyed_after_a_jump_out_of_its_copy)
 {
     may_jump();
     for (int holding = 1; holding >= 0; holding--) {
@@ -364,7 +364,7 @@ HAZARD(a_stream_is_destroyed_in_which_a_copy_was_left)
     }
 }
 
-HAZARD(a_context_is_destroyed_in_which_a_copy_was_left)
+HAZARD(context_may_be_destroyed_after_a_jump_out_of_its_copy)
 {
     may_jump();
     for (int holding = 1; holding >= 0; holding--) {
@@ -423,7 +423,7 @@ static void *make_it_jump_into_its_handler(void *arg)
     return NULL;
 }
 
-HAZARD(a_handler_on_top_of_a_copy_leaves_another_one)
+HAZARD(handler_run_during_a_copy_may_jump_out_of_another_copy)
 {
     pthread_t helper;
     may_jump();

@@ -30,7 +30,7 @@ static void work(void)
 }
 
 /* The simulated GPU is itself a file, and may have to grow first. */
-HAZARD_RAW(what_begins_with_a_bad_setting_ends)
+HAZARD_RAW(program_with_an_invalid_setting_runs)
 {
     gpu_open();
     if (getenv("MAY_WRITE_NOTHING")) { /* its output must not grow a file either */
@@ -57,7 +57,7 @@ static pid_t start(int err, void (*prepare)(void))
     setenv("CUTIN_DEPTH", "nonsense", 1);
     if (prepare)
         prepare();
-    execl("/proc/self/exe", "again", "what_begins_with_a_bad_setting_ends", (char *)NULL);
+    execl("/proc/self/exe", "again", "program_with_an_invalid_setting_runs", (char *)NULL);
     _exit(127);
 }
 
@@ -91,7 +91,7 @@ static void say_data(int fd)
 }
 
 /* The program opened its results where it had closed standard error. */
-HAZARD_RAW(results_are_descriptor_2)
+HAZARD_RAW(messages_stay_out_of_a_file_on_descriptor_2)
 {
     int fd = file_new();
     setenv("CUTIN_DEPTH", "nonsense", 1);
@@ -105,13 +105,13 @@ HAZARD_RAW(results_are_descriptor_2)
 }
 
 /* The program was started without a standard error. */
-HAZARD_RAW(started_without_standard_error)
+HAZARD_RAW(program_without_standard_error_runs)
 {
     say_end(start(-1, NULL));
     printf("end\n");
 }
 
-HAZARD_RAW(reader_of_standard_error_is_gone)
+HAZARD_RAW(closed_standard_error_pipe_does_not_end_the_program)
 {
     int fds[2];
     if (pipe(fds))
@@ -121,7 +121,7 @@ HAZARD_RAW(reader_of_standard_error_is_gone)
     printf("end\n");
 }
 
-HAZARD_RAW(nobody_reads_standard_error)
+HAZARD_RAW(full_standard_error_pipe_does_not_block_the_program)
 {
     static char full[1 << 20];
     int fds[2];
@@ -146,7 +146,7 @@ static void no_file_may_grow_further(void)
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){SIZE_LIMIT, SIZE_LIMIT});
 }
 
-HAZARD_RAW(standard_error_is_a_file_that_may_not_grow)
+HAZARD_RAW(standard_error_at_its_size_limit_does_not_end_the_program)
 {
     int fd = file_new();
     lseek(fd, SIZE_LIMIT, SEEK_SET);
@@ -164,7 +164,7 @@ static void learns_there(void)
 }
 
 /* What was learned is written when the program ends. */
-HAZARD_RAW(nothing_learned_may_be_written)
+HAZARD_RAW(unwritable_profile_does_not_end_the_program)
 {
     char command[64];
     int null = open("/dev/null", O_WRONLY);
@@ -185,7 +185,7 @@ static void traced_there(void)
     no_file_may_grow();
 }
 
-HAZARD_RAW(no_trace_may_be_written)
+HAZARD_RAW(unwritable_trace_does_not_end_the_program)
 {
     char command[64];
     int null = open("/dev/null", O_WRONLY);
@@ -204,7 +204,7 @@ static void into_the_background(void)
     setpgid(0, 0);
 }
 
-HAZARD_RAW(in_the_background_of_a_terminal_that_stops_writers)
+HAZARD_RAW(message_does_not_stop_a_background_program)
 {
     int master, terminal;
     struct termios t;
@@ -214,7 +214,7 @@ HAZARD_RAW(in_the_background_of_a_terminal_that_stops_writers)
     pid_t leader = fork();
     if (leader == 0) {
         if (setsid() < 0 || ioctl(terminal, TIOCSCTTY, 0) || tcgetattr(terminal, &t))
-            give_up("a terminal");
+            give_up("the terminal cannot be set up");
         t.c_lflag |= TOSTOP;
         tcsetattr(terminal, TCSANOW, &t);
         say_end(start(terminal, into_the_background));
@@ -237,7 +237,7 @@ static void launch_for_ever(void *unused)
         launch_mix(words, 1, 0, launched);
 }
 
-HAZARD_RAW(it_ends_while_threads_launch)
+HAZARD_RAW(process_ends_while_its_threads_launch)
 {
     gpu_open();
     launched = stream_new(CU_STREAM_NON_BLOCKING);
@@ -261,7 +261,7 @@ static bool file_says(int fd, const char *what)
 }
 
 /* The driver is gone by then, and its calls say so. */
-HAZARD_RAW(commands_that_the_end_of_the_process_meets_have_not_failed)
+HAZARD_RAW(commands_cut_off_by_exit_are_not_reported_as_failed)
 {
     enum { TIMES = 20 };
     int failures = 0;
@@ -270,13 +270,13 @@ HAZARD_RAW(commands_that_the_end_of_the_process_meets_have_not_failed)
         pid_t pid = fork();
         if (pid == 0) {
             dup2(err, STDERR_FILENO);
-            execl("/proc/self/exe", "again", "it_ends_while_threads_launch", (char *)NULL);
+            execl("/proc/self/exe", "again", "process_ends_while_its_threads_launch", (char *)NULL);
             _exit(127);
         }
         say_end(pid);
         failures += file_says(err, "failed");
         close(err);
     }
-    printf("%d times a failure\n", failures);
+    printf("%d times reported as failed\n", failures);
     printf("end\n");
 }

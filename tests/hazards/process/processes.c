@@ -51,7 +51,7 @@ static void some_work(uint32_t a)
     show("x", x);
 }
 
-HAZARD_RAW(forked_before_init_both_use_the_gpu)
+HAZARD_RAW(parent_and_child_forked_before_init_use_the_gpu)
 {
     pid_t pid = child();
     gpu_open();
@@ -64,14 +64,14 @@ HAZARD_RAW(forked_before_init_both_use_the_gpu)
 }
 
 /* Programs with thousands of threads ask for this. */
-HAZARD_RAW(threads_have_small_stacks_by_default)
+HAZARD_RAW(small_default_thread_stacks_suffice)
 {
     pthread_attr_t attr;
     pthread_attr_init(&attr);
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
     if (pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + 6144) ||
         pthread_setattr_default_np(&attr))
-        give_up("an attribute");
+        give_up("the thread attributes cannot be set");
 #endif
     gpu_open();
     some_work(5);
@@ -101,7 +101,7 @@ static void child_asks(CUstream s, CUdeviceptr x)
     SAY(cuInit(0));
 }
 
-HAZARD(forked_after_init_child_gets_the_drivers_answers)
+HAZARD(child_forked_after_init_gets_the_drivers_answers)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
@@ -115,7 +115,7 @@ HAZARD(forked_after_init_child_gets_the_drivers_answers)
     some_work(5);
 }
 
-HAZARD(forked_with_work_buffered_child_does_not_run_it)
+HAZARD(forked_child_does_not_run_buffered_work)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
@@ -142,7 +142,7 @@ HAZARD(forked_with_work_buffered_child_does_not_run_it)
 
 /* Sandboxes clone like this. No fork handler runs; the child must neither end nor complain about
  * what belongs to the parent. */
-HAZARD(cloned_with_work_buffered_child_says_nothing)
+HAZARD(cloned_child_prints_nothing_about_buffered_work)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
@@ -184,7 +184,7 @@ static void launch_on(void *user)
 }
 
 /* The child's calls return, whatever locks other threads held at the fork. */
-HAZARD(forked_while_other_threads_launch)
+HAZARD(child_forked_while_other_threads_launch_ends)
 {
     struct thread *t[2];
     busy_stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -211,7 +211,7 @@ HAZARD(forked_while_other_threads_launch)
     show("x", busy_words);
 }
 
-HAZARD(grandchildren_and_other_programs)
+HAZARD(children_may_fork_and_execute_other_programs)
 {
     pid_t pid = child();
     if (pid == 0) {
@@ -228,7 +228,7 @@ HAZARD(grandchildren_and_other_programs)
     some_work(5);
 }
 
-HAZARD(vfork_and_posix_spawn_with_work_buffered)
+HAZARD(vfork_and_posix_spawn_lose_no_buffered_work)
 {
     char *const argv[] = {"echo", "spawned", NULL};
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -254,7 +254,7 @@ HAZARD(vfork_and_posix_spawn_with_work_buffered)
 }
 
 /* The program executes itself again while it uses the GPU. The new one starts from nothing. */
-HAZARD(exec_of_itself_with_work_buffered)
+HAZARD(program_may_execute_itself_with_work_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
@@ -262,7 +262,8 @@ HAZARD(exec_of_itself_with_work_buffered)
     hold(s);
     SAY(launch_mix(x, 5, 7, s));
     fflush(stdout);
-    execl("/proc/self/exe", "hazard", "forked_before_init_both_use_the_gpu", (char *)NULL);
+    execl("/proc/self/exe", "hazard", "parent_and_child_forked_before_init_use_the_gpu",
+          (char *)NULL);
     give_up("exec");
 }
 
@@ -304,7 +305,7 @@ HAZARD(errno_is_kept)
 }
 
 /* Daemons and sandboxes close everything from 3 on; then the numbers are used again. */
-HAZARD(closing_all_descriptors)
+HAZARD(all_descriptors_may_be_closed)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
@@ -336,5 +337,5 @@ HAZARD_RAW(descriptors_are_close_on_exec)
         int flags = fcntl(i, F_GETFD);
         leaking += flags >= 0 && !(flags & FD_CLOEXEC);
     }
-    printf("left for others: %d\n", leaking);
+    printf("without close-on-exec: %d\n", leaking);
 }

@@ -61,7 +61,7 @@ HAZARD(sigusr1_ends_the_program)
     sent_to_the_process(SIGUSR1);
 }
 
-HAZARD(sigpipe_ends_the_program_and_is_nobody_elses)
+HAZARD(sigpipe_from_its_own_write_ends_the_program)
 {
     int fds[2];
     signal(SIGPIPE, SIG_DFL);
@@ -240,7 +240,7 @@ HAZARD(backtrace_of_a_handler_leads_through_waiting_calls)
 static void crashed(int signal_)
 {
     look_back(signal_);
-    printf("crash seen, back to its function: %d\nit ends\n", atomic_load(&depth_ok));
+    printf("crash seen, backtrace leads to its function: %d\nit ends\n", atomic_load(&depth_ok));
     fflush(stdout);
     signal(SIGSEGV, SIG_DFL);
 }

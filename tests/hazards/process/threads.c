@@ -71,7 +71,7 @@ static void *one(void *user)
     if (cuCtxSetCurrent(context) != CUDA_SUCCESS ||
         cuMemsetD32Async(own, me % N + 1, 1, CU_STREAM_PER_THREAD) != CUDA_SUCCESS ||
         (me % 4 == 0 && cuStreamSynchronize(CU_STREAM_PER_THREAD) != CUDA_SUCCESS))
-        give_up("a thread's own stream");
+        give_up("a call for a per-thread stream failed");
     atomic_fetch_add(&done, 1);
     return NULL;
 }
@@ -117,7 +117,7 @@ static void grown(const struct size *from, const struct size *to)
         grows("kilobytes", from->kilobytes, to->kilobytes, 2048);
 }
 
-HAZARD(ten_thousand_threads_come_and_go)
+HAZARD(ten_thousand_threads_leave_nothing_behind)
 {
     uint32_t threads = crowd();
     words = buffer_new(0);
@@ -135,7 +135,7 @@ HAZARD(ten_thousand_threads_come_and_go)
     show("words", words);
 }
 
-HAZARD(streams_and_events_come_and_go)
+HAZARD(streams_and_events_leave_nothing_behind)
 {
     struct size before = {0};
     words = buffer_new(1);
@@ -156,7 +156,7 @@ HAZARD(streams_and_events_come_and_go)
     show("words", words);
 }
 
-HAZARD(contexts_come_and_go)
+HAZARD(contexts_leave_nothing_behind)
 {
     struct size before = {0};
     for (uint32_t i = 0; i < 60; i++) {
@@ -213,7 +213,7 @@ static void pin(int class, int priority, size_t cpus)
     sched_setscheduler(0, class, &param); /* may be refused; the rest is still tested */
 }
 
-HAZARD_RAW(pinned_realtime_thread_passes_neither_class_nor_processor_on)
+HAZARD_RAW(helper_threads_inherit_neither_class_nor_affinity)
 {
     cpu_set_t cpus;
     bool alone = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1;
@@ -227,6 +227,6 @@ HAZARD_RAW(pinned_realtime_thread_passes_neither_class_nor_processor_on)
         SAY(launch_mix(x, i, 7, s));
     release(s);
     SAY(cuStreamSynchronize(s));
-    printf("in the way: %d\n", alone ? 0 : in_the_way());
+    printf("helper threads with inherited class or affinity: %d\n", alone ? 0 : in_the_way());
     show("x", x);
 }

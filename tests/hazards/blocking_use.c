@@ -12,7 +12,7 @@ static void hold_now_and_then(uint32_t i, CUstream s)
         release(s);
 }
 
-HAZARD(stream_synchronize_after_every_launch)
+HAZARD(stream_sync_after_every_launch_waits_for_its_result)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(1);
@@ -27,7 +27,7 @@ HAZARD(stream_synchronize_after_every_launch)
     show("x", x);
 }
 
-HAZARD(context_synchronize_after_every_launch_of_several_streams)
+HAZARD(context_sync_after_every_launch_waits_for_its_result)
 {
     CUstream s[3];
     CUdeviceptr x = buffer_new(1);
@@ -44,7 +44,7 @@ HAZARD(context_synchronize_after_every_launch_of_several_streams)
     show("x", x);
 }
 
-HAZARD(event_synchronize_and_query_after_every_launch)
+HAZARD(event_sync_or_query_after_every_launch_sees_its_end)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(1);
@@ -67,7 +67,7 @@ HAZARD(event_synchronize_and_query_after_every_launch)
     show("x", x);
 }
 
-HAZARD(synchronous_copy_after_every_launch_of_the_default_stream)
+HAZARD(synchronous_copy_after_every_launch_reads_its_result)
 {
     static uint32_t host[N];
     CUdeviceptr x = buffer_new(1);
@@ -83,7 +83,7 @@ HAZARD(synchronous_copy_after_every_launch_of_the_default_stream)
     printf("sum %u\n", sum);
 }
 
-HAZARD_RAW(context_with_blocking_synchronisation)
+HAZARD_RAW(blocking_sync_context_waits_for_buffered_work)
 {
     CUcontext ctx;
     MUST(cuInit(0));
@@ -106,7 +106,7 @@ HAZARD_RAW(context_with_blocking_synchronisation)
 }
 
 /* With CUDA_LAUNCH_BLOCKING=1 a launch returns when it is complete: its result is there. */
-HAZARD_RAW(launch_blocking_in_the_environment)
+HAZARD_RAW(launch_is_complete_on_return_with_launch_blocking)
 {
     setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
     gpu_open();

@@ -30,7 +30,7 @@ static void until_done(CUstream s)
     show_host("out", out);
 }
 
-HAZARD(the_legacy_stream_follows_one_that_was_destroyed)
+HAZARD(legacy_stream_query_counts_work_of_a_destroyed_stream)
 {
     out = pinned_new(1);
     in = buffer_new(3);
@@ -44,7 +44,7 @@ HAZARD(the_legacy_stream_follows_one_that_was_destroyed)
     }
 }
 
-HAZARD(the_legacy_stream_follows_a_thread_that_has_ended)
+HAZARD(legacy_stream_query_counts_work_of_a_thread_that_ended)
 {
     out = pinned_new(1);
     in = buffer_new(3);
@@ -81,7 +81,7 @@ static void operations_synchronise(CUdeviceptr x)
     show("in", in);
 }
 
-HAZARD(operations_on_memory_that_synchronises_are_made_when_they_return)
+HAZARD(operations_on_sync_memops_memory_are_done_on_return)
 {
     int yes = 1;
     CUdeviceptr x = buffer_new(1);
@@ -90,7 +90,7 @@ HAZARD(operations_on_memory_that_synchronises_are_made_when_they_return)
 }
 
 #if CUDA_VERSION >= 12010
-HAZARD(operations_of_a_context_that_synchronises_are_made_when_they_return)
+HAZARD(operations_in_a_sync_memops_context_are_done_on_return)
 {
     SAY(cuDevicePrimaryCtxSetFlags(device, CU_CTX_SYNC_MEMOPS));
     operations_synchronise(buffer_new(1));
@@ -152,7 +152,7 @@ static void copy_nothing(CUstream s)
     SAY(cuStreamSynchronize(s));
 }
 
-HAZARD(a_copy_of_nothing_completes_nothing)
+HAZARD(copy_of_zero_bytes_completes_no_work)
 {
     in = buffer_new(3);
     copy_nothing(NULL);
@@ -182,7 +182,7 @@ static void give_functions(void *user)
 }
 
 /* The call that gave the function to the stream may not have returned. */
-HAZARD(a_host_function_runs)
+HAZARD(stream_is_busy_while_a_host_function_runs)
 {
     unsigned int early = 0;
     asked = stream_new(CU_STREAM_NON_BLOCKING);
@@ -204,7 +204,7 @@ static void download(void *user)
 
 /* The stream is busy while the driver works at the copy, which lasts as long as the call: here
  * until the legacy stream is told to go on. */
-HAZARD(a_copy_to_pageable_memory_runs)
+HAZARD(stream_is_busy_while_a_pageable_copy_runs)
 {
     unsigned int busy = 0;
     asked = stream_new(CU_STREAM_DEFAULT);

@@ -58,12 +58,12 @@ static void captured_beside_legacy(unsigned flags)
     show("changed", changed);
 }
 
-HAZARD(capture_begins_while_the_legacy_stream_has_no_room)
+HAZARD(capture_begins_while_the_legacy_stream_is_full)
 {
     captured_beside_legacy(CU_STREAM_NON_BLOCKING);
 }
 
-HAZARD(capture_of_a_blocking_stream_begins_while_the_legacy_stream_has_no_room)
+HAZARD(blocking_stream_capture_begins_while_the_legacy_one_is_full)
 {
     captured_beside_legacy(CU_STREAM_DEFAULT);
 }
@@ -97,7 +97,7 @@ static void filled(void *unused)
     sem_wait(&over);
 }
 
-HAZARD(launch_is_complete_while_a_marker_has_no_room)
+HAZARD(launch_completes_while_a_marker_waits_for_room)
 {
     full_and_other();
     changed = buffer_new(3);
@@ -165,7 +165,7 @@ static void other_captured(void)
     SAY(cuGraphDestroy(graph));
 }
 
-HAZARD(capture_begins_while_another_stream_has_no_room)
+HAZARD(capture_begins_while_another_stream_is_full)
 {
     beside_a_full_stream(other_captured);
 }
@@ -176,7 +176,7 @@ static void other_worked(void)
     SAY(cuStreamSynchronize(other));
 }
 
-HAZARD(launch_is_complete_while_another_stream_has_no_room)
+HAZARD(launch_completes_while_another_stream_is_full)
 {
     beside_a_full_stream(other_worked);
 }
@@ -189,7 +189,7 @@ static void other_recorded(void)
     SAY(cuEventDestroy(e));
 }
 
-HAZARD(event_is_recorded_while_another_stream_has_no_room)
+HAZARD(event_is_recorded_while_another_stream_is_full)
 {
     beside_a_full_stream(other_recorded);
 }
@@ -202,7 +202,7 @@ static void other_allocated(void)
     SAY(cuStreamSynchronize(other));
 }
 
-HAZARD(memory_is_allocated_and_freed_while_another_stream_has_no_room)
+HAZARD(memory_is_allocated_and_freed_while_another_stream_is_full)
 {
     beside_a_full_stream(other_allocated);
 }
@@ -213,7 +213,7 @@ static void other_destroyed(void)
     SAY(cuStreamDestroy(other));
 }
 
-HAZARD(stream_is_destroyed_while_another_one_has_no_room)
+HAZARD(stream_is_destroyed_while_another_stream_is_full)
 {
     beside_a_full_stream(other_destroyed);
 }

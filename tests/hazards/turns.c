@@ -67,7 +67,7 @@ static void down_3d(void *arg)
                          stream));
 }
 
-static void down_now(void *arg)
+static void down_synchronous(void *arg)
 {
     (void)arg;
     MUST(cuMemcpyDtoH(host, copied, BYTES));
@@ -95,7 +95,7 @@ static void graph_new(void)
 /* The thread that makes the first call waits in it; with `turns` it waited for its turn before. */
 static void others(CUstream s, void (*first)(void *), bool turns, void (*call)(void))
 {
-    hang_watch("a call waits for one that another thread is in");
+    hang_watch("a call waits for a call of another thread");
     stream = s;
     if (s)
         warm(s);
@@ -127,41 +127,41 @@ static void others(CUstream s, void (*first)(void *), bool turns, void (*call)(v
 }
 
 #define BEHIND(name, ...)                                                                          \
-    static void name##_call(void){__VA_ARGS__} HAZARD(name##_behind_a_call)                        \
+    static void name##_call(void){__VA_ARGS__} HAZARD(name##_returns_while_a_copy_waits)           \
     {                                                                                              \
         others(stream_new(CU_STREAM_NON_BLOCKING), down, false, name##_call);                      \
     }
 #define BEHIND_A_TURN(name)                                                                        \
-    HAZARD(name##_behind_a_turn)                                                                   \
+    HAZARD(name##_returns_while_a_queued_copy_waits)                                               \
     {                                                                                              \
         others(stream_new(CU_STREAM_NON_BLOCKING), down, true, name##_call);                       \
     }
 
 BEHIND(launch, SAY(launch_mix(copied, 3, 1, stream));)
 BEHIND_A_TURN(launch)
-BEHIND(set, SAY(cuMemsetD32Async(copied, 9, N / 2, stream));)
-BEHIND_A_TURN(set)
-BEHIND(record, SAY(cuEventRecord(event, stream)); SAY(cuEventQuery(event));)
-BEHIND_A_TURN(record)
-BEHIND(wait, SAY(cuStreamWaitEvent(stream, event, 0)); SAY(launch_mix(copied, 3, 1, stream));)
-BEHIND(host_function, SAY(cuLaunchHostFunc(stream, function, pinned));)
+BEHIND(memset, SAY(cuMemsetD32Async(copied, 9, N / 2, stream));)
+BEHIND_A_TURN(memset)
+BEHIND(event_record, SAY(cuEventRecord(event, stream)); SAY(cuEventQuery(event));)
+BEHIND_A_TURN(event_record)
+BEHIND(event_wait, SAY(cuStreamWaitEvent(stream, event, 0)); SAY(launch_mix(copied, 3, 1, stream));)
+BEHIND(host_function_launch, SAY(cuLaunchHostFunc(stream, function, pinned));)
 BEHIND(free, SAY(cuMemFreeAsync(freed, stream));)
 BEHIND(allocation, CUdeviceptr p; SAY(cuMemAllocAsync(&p, BYTES, stream));
        SAY(cuMemsetD32Async(p, 9, N, stream)); SAY(cuMemFreeAsync(p, stream));)
-BEHIND(graph, SAY(cuGraphLaunch(exec, stream));)
+BEHIND(graph_launch, SAY(cuGraphLaunch(exec, stream));)
 BEHIND(query, SAY(cuStreamQuery(stream));)
 BEHIND(copy_to_pinned_memory, SAY(cuMemcpyDtoHAsync(pinned, copied, BYTES, stream));)
 BEHIND(copy_from_pinned_memory, SAY(cuMemcpyHtoDAsync(copied, pinned, BYTES, stream));)
 BEHIND(copy_from_pageable_memory, static uint32_t from[N] = {5};
        SAY(cuMemcpyHtoDAsync(copied, from, BYTES, stream));)
 BEHIND(copy_within_the_device, SAY(cuMemcpyDtoDAsync(copied, changed, BYTES, stream));)
-BEHIND(end_of_the_stream, SAY(cuStreamDestroy(stream));)
-BEHIND_A_TURN(end_of_the_stream)
-BEHIND(other_stream_that_waits, CUstream other = stream_new(CU_STREAM_NON_BLOCKING);
+BEHIND(stream_destroy, SAY(cuStreamDestroy(stream));)
+BEHIND_A_TURN(stream_destroy)
+BEHIND(wait_of_another_stream, CUstream other = stream_new(CU_STREAM_NON_BLOCKING);
        SAY(cuEventRecord(event, stream)); SAY(cuStreamWaitEvent(other, event, 0));
        SAY(launch_mix(copied, 3, 1, other));)
 /* The attribute must not be set before the launch has been submitted. */
-BEHIND(attribute_after_a_launch, SAY(launch_mix(copied, 3, 1, stream));
+BEHIND(attribute_set_after_a_launch, SAY(launch_mix(copied, 3, 1, stream));
        SAY(cuFuncSetCacheConfig(mix, CU_FUNC_CACHE_PREFER_L1));)
 
 static void synchronised_call(void)
@@ -172,17 +172,17 @@ static void synchronised_call(void)
     atomic_store(&told, true);
     thread_join(t);
 }
-HAZARD(launch_behind_a_call_and_a_synchronisation)
+HAZARD(launch_returns_while_a_copy_and_a_sync_wait)
 {
     others(stream_new(CU_STREAM_NON_BLOCKING), down, false, synchronised_call);
 }
 
 #define BEHIND_CALL(what, stream)                                                                  \
-    HAZARD(launch_behind_a_##what)                                                                 \
+    HAZARD(launch_returns_while_a_##what##_copy_waits)                                             \
     {                                                                                              \
         others(stream, down_##what, false, launch_call);                                           \
     }
 BEHIND_CALL(generic, stream_new(CU_STREAM_NON_BLOCKING))
 BEHIND_CALL(2d, stream_new(CU_STREAM_DEFAULT))
 BEHIND_CALL(3d, stream_new(CU_STREAM_NON_BLOCKING))
-BEHIND_CALL(now, NULL)
+BEHIND_CALL(synchronous, NULL)

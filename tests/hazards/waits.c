@@ -66,7 +66,7 @@ static void world_new(unsigned int flags)
     MUST(cuStreamWaitValue32(copying, word_at + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
     MUST(cuStreamWaitValue32(waiting, word_at + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
     MUST(cuCtxSynchronize());
-    hang_watch("a call waits for what is told only afterwards");
+    hang_watch("a call waits for a value that is written only after it");
     hold_ms = patience(20000);
     hold(copying);
     SAY(launch_mix(copied, 5, 7, copying));
@@ -115,11 +115,11 @@ static void behind_a_call(void (*call)(void))
 /* Makes the call beside another stream that waits, beside the legacy stream that waits, and after a
  * launch of this thread into the stream in which the other thread waits. */
 #define RETURNS(name, ...)                                                                         \
-    static void name##_call(void){__VA_ARGS__} HAZARD(name##_beside_a_stream_that_waits)           \
+    static void name##_call(void){__VA_ARGS__} HAZARD(name##_while_a_stream_waits)                 \
     {                                                                                              \
         beside_a_stream(name##_call);                                                              \
     }                                                                                              \
-    HAZARD(name##_beside_a_legacy_stream_that_waits)                                               \
+    HAZARD(name##_while_the_legacy_stream_waits)                                                   \
     {                                                                                              \
         beside_the_legacy_stream(name##_call);                                                     \
     }                                                                                              \
@@ -128,27 +128,29 @@ static void behind_a_call(void (*call)(void))
         behind_a_call(name##_call);                                                                \
     }
 
-RETURNS(function_gets_an_attribute,
+RETURNS(function_attribute_is_set,
         SAY(cuFuncSetAttribute(fill, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));)
-RETURNS(kernel_gets_an_attribute,
+RETURNS(kernel_attribute_is_set,
         SAY(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024, kernel,
                                  device));)
-RETURNS(function_gets_a_cache, SAY(cuFuncSetCacheConfig(fill, CU_FUNC_CACHE_PREFER_L1));)
-RETURNS(kernel_gets_a_cache, SAY(cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, device));)
-RETURNS(context_gets_a_cache, SAY(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));)
-RETURNS(context_gets_a_limit, SAY(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));)
+RETURNS(function_cache_config_is_set, SAY(cuFuncSetCacheConfig(fill, CU_FUNC_CACHE_PREFER_L1));)
+RETURNS(kernel_cache_config_is_set,
+        SAY(cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, device));)
+RETURNS(context_cache_config_is_set, SAY(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));)
+RETURNS(context_limit_is_set, SAY(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));)
 RETURNS(module_is_unloaded, SAY(cuModuleUnload(spare));)
 RETURNS(library_is_unloaded, SAY(cuLibraryUnload(library));)
 RETURNS(texture_is_destroyed, SAY(cuTexObjectDestroy(1));)
 RETURNS(surface_is_destroyed, SAY(cuSurfObjectDestroy(1));)
 RETURNS(profiler_starts, SAY(cuProfilerStart());)
-RETURNS(context_is_recorded, SAY(cuCtxRecordEvent(context, event));)
-RETURNS(context_waits, SAY(cuCtxWaitEvent(context, event));)
-RETURNS(another_stream_is_waited_for, SAY(cuStreamSynchronize(stream_new(CU_STREAM_NON_BLOCKING)));)
+RETURNS(context_records_an_event, SAY(cuCtxRecordEvent(context, event));)
+RETURNS(context_waits_for_an_event, SAY(cuCtxWaitEvent(context, event));)
+RETURNS(another_stream_is_synchronised,
+        SAY(cuStreamSynchronize(stream_new(CU_STREAM_NON_BLOCKING)));)
 
 /* ---- streams that the legacy one does not know ----------------------------------------------- */
 
-HAZARD(legacy_stream_is_waited_for_beside_a_stream_that_waits)
+HAZARD(legacy_stream_sync_returns_while_a_stream_waits)
 {
     world_new(CU_STREAM_NON_BLOCKING);
     SAY(cuStreamWaitValue32(waiting, word_at + 4, 1, CU_STREAM_WAIT_VALUE_GEQ));
@@ -158,7 +160,7 @@ HAZARD(legacy_stream_is_waited_for_beside_a_stream_that_waits)
 }
 
 /* This stream waits behind no other thread's call. */
-HAZARD(stream_that_was_told_is_waited_for)
+HAZARD(stream_sync_waits_for_no_call_of_another_thread)
 {
     world_new(CU_STREAM_NON_BLOCKING);
     SAY(cuStreamWaitValue32(waiting, word_at + 4, 1, CU_STREAM_WAIT_VALUE_GEQ));
@@ -169,7 +171,7 @@ HAZARD(stream_that_was_told_is_waited_for)
 }
 
 /* The legacy stream follows blocking streams only. */
-HAZARD(legacy_stream_is_waited_for_while_another_is_held)
+HAZARD(legacy_stream_sync_does_not_wait_for_a_held_stream)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
@@ -189,13 +191,13 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
 
 /* There is one hardware queue, and the cap counts what is in flight. What comes late into the first
  * stream, which is done, is behind the second stream's wait, unless this thread is even later. */
-HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
+HAZARD_RAW(idle_stream_sync_returns_while_another_stream_waits)
 {
     enum { TIMES = 20 };
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
     setenv("CUTIN_ALONE", "capped", 1);
     gpu_open();
-    hang_watch("a stream that is done waits for another one");
+    hang_watch("a wait for an idle stream waits for another stream");
     CUstream done = stream_new(CU_STREAM_NON_BLOCKING);
     waiting = stream_new(CU_STREAM_NON_BLOCKING);
     warm(done);
@@ -214,10 +216,10 @@ HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
 }
 
 /* Asks for the stream as soon as it is done, when commands of the library may still be in it. */
-HAZARD_RAW(stream_that_is_done_is_done_in_a_context_that_has_waited)
+HAZARD_RAW(completed_stream_is_idle_after_a_context_wait)
 {
     enum { TIMES = 200 };
-    unsigned unsaid = 0;
+    unsigned not_idle = 0;
     setenv("CUTIN_ALONE", "capped", 1);
     setenv("SIMGPU_WRITE_NS", "200000", 1); /* longer than a busy host delays this thread */
     gpu_open();
@@ -235,9 +237,9 @@ HAZARD_RAW(stream_that_is_done_is_done_in_a_context_that_has_waited)
         for (int k = 0; k < 3; k++)
             MUST(launch_slow(y, 5, 7, 71, other));
         MUST(cuEventSynchronize(last));
-        unsaid += cuStreamQuery(s) != CUDA_SUCCESS;
+        not_idle += cuStreamQuery(s) != CUDA_SUCCESS;
     }
-    printf("unsaid %u times\n", unsaid);
+    printf("not idle %u times\n", not_idle);
     show("changed", changed);
 }
 
@@ -280,19 +282,17 @@ static void beside_a_capture(void (*call)(void), CUstream s)
 }
 
 #define BEFORE_A_CAPTURE(name, stream, ...)                                                        \
-    static void name##_call(void){__VA_ARGS__} HAZARD(name##_before_a_capture)                     \
+    static void name##_call(void){__VA_ARGS__} HAZARD(name##_succeeds_when_a_capture_begins)       \
     {                                                                                              \
         beside_a_capture(name##_call, stream);                                                     \
     }
-BEFORE_A_CAPTURE(context_waited_for, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuCtxSynchronize());)
-BEFORE_A_CAPTURE(stream_waited_for, stream_new(CU_STREAM_NON_BLOCKING),
-                 SAY(cuStreamSynchronize(before));)
-BEFORE_A_CAPTURE(event_waited_for, stream_new(CU_STREAM_NON_BLOCKING),
-                 SAY(cuEventSynchronize(event));)
-BEFORE_A_CAPTURE(memory_freed, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuMemFree(freed));)
-BEFORE_A_CAPTURE(memory_unregistered, stream_new(CU_STREAM_NON_BLOCKING),
+BEFORE_A_CAPTURE(context_sync, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuCtxSynchronize());)
+BEFORE_A_CAPTURE(stream_sync, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuStreamSynchronize(before));)
+BEFORE_A_CAPTURE(event_sync, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuEventSynchronize(event));)
+BEFORE_A_CAPTURE(memory_free, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuMemFree(freed));)
+BEFORE_A_CAPTURE(memory_unregister, stream_new(CU_STREAM_NON_BLOCKING),
                  SAY(cuMemHostUnregister(host));)
-BEFORE_A_CAPTURE(memory_copied, NULL, SAY(cuMemcpyDtoH(host, changed, BYTES));)
+BEFORE_A_CAPTURE(memory_copy, NULL, SAY(cuMemcpyDtoH(host, changed, BYTES));)
 
 /* ---- memory that another stream frees -------------------------------------------------------- */
 
@@ -312,7 +312,7 @@ static void allocation_behind_a_free(unsigned int flags, CUstream writes)
     MUST(cuStreamWriteValue32(writes, word_at + 4, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
     MUST(cuMemAllocAsync(&p, MOST, frees));
     MUST(cuCtxSynchronize());
-    hang_watch("an allocation waits for what is behind it");
+    hang_watch("an allocation waits for a write behind it");
     hold(writes);
     SAY(cuStreamWaitValue32(frees, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
     SAY(cuMemFreeAsync(p, frees));
@@ -333,13 +333,13 @@ static void small_gpu(void)
     gpu_open();
 }
 
-HAZARD_RAW(allocation_waits_for_what_another_stream_frees)
+HAZARD_RAW(allocation_waits_for_another_streams_free)
 {
     small_gpu();
     allocation_behind_a_free(CU_STREAM_NON_BLOCKING, NULL);
 }
 
-HAZARD_RAW(allocation_behind_the_legacy_stream_waits_for_what_another_one_frees)
+HAZARD_RAW(allocation_after_legacy_work_waits_for_another_streams_free)
 {
     small_gpu();
     allocation_behind_a_free(CU_STREAM_DEFAULT, CU_STREAM_LEGACY);

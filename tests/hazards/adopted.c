@@ -56,7 +56,7 @@ static void ask(uint32_t spins)
 }
 
 /* Work that one thread put behind an event that is not complete must stay ahead of later work. */
-HAZARD(two_threads_use_a_stream_first_at_once)
+HAZARD(work_keeps_its_order_when_two_threads_first_use_a_stream)
 {
     CUstream slow = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);

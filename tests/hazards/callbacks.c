@@ -87,7 +87,7 @@ static void wait_for_door(void *user)
 }
 
 /* The launches behind the function must not block: the same thread opens the door afterwards. */
-HAZARD(host_function_that_waits_for_the_launching_thread)
+HAZARD(host_function_may_wait_for_the_launching_thread)
 {
     open_stream();
     SAY(cuLaunchHostFunc(s, wait_for_door, NULL));
@@ -123,7 +123,7 @@ HAZARD(each_host_function_runs_once_and_frees_its_data)
     show("x", x);
 }
 
-HAZARD(stream_is_destroyed_with_a_callback_buffered)
+HAZARD(buffered_callback_of_a_destroyed_stream_runs)
 {
     open_stream();
     hold(s);
@@ -144,7 +144,7 @@ static void tell(void *user)
     atomic_fetch_add(&calls, 1);
 }
 
-HAZARD(thread_waits_on_the_host_for_a_buffered_callback)
+HAZARD(buffered_callback_runs_without_another_cuda_call)
 {
     open_stream();
     asked = event_new();

@@ -46,7 +46,7 @@ HAZARD(recording_again_waits_for_an_earlier_wait_that_is_buffered)
     two_streams();
     warm(c);
     CUevent e = event_new();
-    hang_watch("a wait has seen the later record, which its stream cannot follow");
+    hang_watch("a wait refers to a later record that its stream cannot wait for");
     hold_for(4000);
     hold(b);
     hold(a);
@@ -90,7 +90,7 @@ HAZARD(cross_stream_wait_blocks_no_thread_and_no_other_stream)
 }
 
 /* Each stream waits for the other in turn: no cycle natively, and so none with holds. */
-HAZARD(streams_that_wait_for_each_other_in_turn)
+HAZARD(streams_may_wait_for_each_other_in_turn)
 {
     two_streams();
     hold_ms = 5;
@@ -110,7 +110,7 @@ HAZARD(streams_that_wait_for_each_other_in_turn)
     show("x", x);
 }
 
-HAZARD(queries_are_honest_while_the_record_is_buffered)
+HAZARD(queries_return_not_ready_while_the_record_is_buffered)
 {
     two_streams();
     CUevent start, end;
@@ -137,7 +137,7 @@ HAZARD(queries_are_honest_while_the_record_is_buffered)
     show("x", x);
 }
 
-HAZARD(events_without_a_record_and_with_a_bad_one)
+HAZARD(event_whose_only_record_was_refused_is_complete)
 {
     two_streams();
     CUevent e = event_new(), timed;
@@ -160,7 +160,7 @@ HAZARD(events_without_a_record_and_with_a_bad_one)
     show("x", x);
 }
 
-HAZARD(event_destroyed_with_its_record_and_its_waits_buffered)
+HAZARD(event_may_be_destroyed_with_record_and_waits_buffered)
 {
     two_streams();
     CUevent e = event_new();
@@ -185,7 +185,7 @@ static void record_and_launch(void *user)
     }
 }
 
-HAZARD(one_thread_records_what_another_waits_for)
+HAZARD(one_thread_may_wait_for_what_another_records)
 {
     two_streams();
     CUevent e = event_new();
@@ -271,7 +271,7 @@ HAZARD_RAW(interprocess_event_is_recorded_before_the_peer_is_told)
 }
 
 /* It is refused whatever is buffered: such events have no time, and never will. */
-HAZARD(elapsed_time_is_refused_before_anything_is_complete)
+HAZARD(elapsed_time_of_untimed_events_is_refused_at_once)
 {
     CUevent timed, untimed = event_new(), never;
     float ms = 77;
@@ -335,7 +335,7 @@ static void recorded_by_a_launch(CUlaunchAttribute how, CUevent e)
     show("its", its);
 }
 
-HAZARD(event_that_a_launch_triggers_is_recorded_by_it)
+HAZARD(programmatic_event_is_recorded_by_its_launch)
 {
     CUevent e = event_new();
     recorded_by_a_launch((CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
@@ -344,7 +344,7 @@ HAZARD(event_that_a_launch_triggers_is_recorded_by_it)
 }
 
 #if CUDA_VERSION >= 12030
-HAZARD(event_of_a_launchs_completion_is_recorded_by_it)
+HAZARD(launch_completion_event_is_recorded_by_its_launch)
 {
     CUevent e = event_new();
     recorded_by_a_launch((CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,

@@ -43,7 +43,7 @@ HAZARD(memory_operations_do_not_overtake_buffered_kernels)
     show("x", x);
 }
 
-HAZARD(wait_for_a_value_that_a_held_stream_writes)
+HAZARD(wait_sees_a_value_that_a_held_stream_writes)
 {
     open_streams();
     hold(b);
@@ -58,7 +58,7 @@ HAZARD(wait_for_a_value_that_a_held_stream_writes)
 }
 
 /* With one hardware queue, the write would come behind the graph's wait in it. */
-HAZARD_RAW(graph_that_waits_for_a_value_that_a_held_stream_writes)
+HAZARD_RAW(wait_in_a_graph_sees_a_value_that_a_held_stream_writes)
 {
     CUstreamBatchMemOpParams op = {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
                                                  .value = 1,
@@ -70,7 +70,7 @@ HAZARD_RAW(graph_that_waits_for_a_value_that_a_held_stream_writes)
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
     gpu_open();
     open_streams();
-    hang_watch("a write comes behind the wait for it");
+    hang_watch("a write is behind the wait for it");
     params.ctx = context;
     op.waitValue.address = at;
     MUST(cuGraphCreate(&graph, 0));
@@ -94,7 +94,7 @@ HAZARD_RAW(graph_that_waits_for_a_value_that_a_held_stream_writes)
 }
 
 /* The write comes behind more work than the cap lets in flight, so the cap must be exceeded. */
-HAZARD(wait_for_a_value_written_behind_a_full_queue)
+HAZARD(wait_sees_a_value_written_behind_a_full_queue)
 {
     CUdeviceptr y = buffer_new(1);
     open_streams();
@@ -111,7 +111,7 @@ HAZARD(wait_for_a_value_written_behind_a_full_queue)
 }
 
 #ifndef __SANITIZE_THREAD__ /* a race on purpose */
-HAZARD(wait_for_a_value_that_the_host_writes_after_the_call)
+HAZARD(wait_sees_a_value_that_the_host_writes_after_the_call)
 {
     open_streams();
     hold(a);
@@ -138,7 +138,7 @@ static void spin_on_the_door(void *user)
 
 /* This is like a kernel that spins until a later one has run: nothing completes until all of this
  * was called. The cap and the vHQ have less room than that, the driver has enough not to block. */
-HAZARD(work_in_flight_that_waits_for_buffered_work)
+HAZARD(work_in_flight_may_wait_for_buffered_work)
 {
     CUdeviceptr y = buffer_new(1);
     open_streams();

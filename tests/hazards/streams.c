@@ -108,7 +108,7 @@ static void follow_legacy(CUstream s)
 }
 
 /* The helper that ends a hold must not find a new stream under an old handle. */
-HAZARD(handles_are_used_again)
+HAZARD(reused_handles_refer_to_new_streams_and_events)
 {
     CUdeviceptr x = buffer_new(3);
     for (uint32_t i = 0; i < 200; i++) {
@@ -131,7 +131,7 @@ HAZARD(handles_are_used_again)
     show("x", x);
 }
 
-HAZARD(attributes_and_names_of_a_held_stream)
+HAZARD(attributes_of_a_held_stream_may_be_read_and_copied)
 {
     CUstream s = NULL, other = stream_new(CU_STREAM_NON_BLOCKING);
     CUstreamAttrValue value = {.syncPolicy = CU_SYNC_POLICY_YIELD};

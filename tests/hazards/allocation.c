@@ -45,7 +45,7 @@ HAZARD(allocation_from_a_pool_can_be_used_at_once)
     show("x", x);
 }
 
-HAZARD(freed_in_a_held_stream_is_not_given_out_before)
+HAZARD(memory_is_not_reused_while_its_free_is_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), other = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(0), p = 0, q = 0;
@@ -147,7 +147,7 @@ static void pool_show(CUmemoryPool pool)
            (unsigned long long)pool_amount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH));
 }
 
-HAZARD(pool_is_as_large_as_natively_while_frees_are_buffered)
+HAZARD(pool_grows_only_as_natively_while_frees_are_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3), p = 0;
@@ -175,7 +175,7 @@ HAZARD(pool_is_as_large_as_natively_while_frees_are_buffered)
     show("x", x);
 }
 
-HAZARD(block_is_freed_twice_while_the_first_free_is_buffered)
+HAZARD(second_free_is_refused_while_the_first_is_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), other = stream_new(CU_STREAM_NON_BLOCKING);
     CUmemoryPool pool = pool_new();
@@ -196,7 +196,7 @@ HAZARD(block_is_freed_twice_while_the_first_free_is_buffered)
     pool_show(pool);
 }
 
-HAZARD(pool_changes_while_its_frees_are_buffered)
+HAZARD(current_pool_is_replaced_while_its_frees_are_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUmemoryPool pool = pool_new(), of = NULL;
@@ -297,7 +297,7 @@ HAZARD(mapping_is_removed_while_earlier_work_waits_for_the_caller)
     tell(s, x);
 }
 
-HAZARD(memory_of_a_pool_is_freed_while_earlier_work_waits_for_the_caller)
+HAZARD(pool_memory_is_freed_while_earlier_work_waits_for_the_caller)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3), y;
@@ -337,7 +337,7 @@ static CUdeviceptr host_block(CUmemoryPool *pool, CUstream *s, CUdeviceptr *x)
     return at;
 }
 
-HAZARD(access_to_a_pool_is_taken_while_a_copy_from_it_is_buffered)
+HAZARD(pool_access_is_revoked_while_a_copy_from_it_is_buffered)
 {
     CUmemoryPool pool;
     CUdeviceptr x;
@@ -350,7 +350,7 @@ HAZARD(access_to_a_pool_is_taken_while_a_copy_from_it_is_buffered)
     show("x", x);
 }
 
-HAZARD(copy_with_a_pool_of_the_host_that_is_not_open_is_judged_at_the_call)
+HAZARD(copy_from_an_inaccessible_host_pool_is_checked_at_the_call)
 {
     CUmemoryPool pool;
     CUdeviceptr x;
@@ -366,7 +366,7 @@ HAZARD(copy_with_a_pool_of_the_host_that_is_not_open_is_judged_at_the_call)
     show("x", x);
 }
 
-HAZARD(prefetch_is_asked_for_while_it_is_buffered)
+HAZARD(range_attribute_reflects_a_buffered_prefetch)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3), y;
@@ -496,12 +496,12 @@ static void through_module(bool of_function)
     free(text);
 }
 
-HAZARD(functions_of_a_library_had_through_its_module_are_used_again)
+HAZARD(function_handles_from_a_librarys_module_may_be_reused)
 {
     through_module(false);
 }
 
-HAZARD(functions_of_a_library_had_through_a_sibling_are_used_again)
+HAZARD(function_handles_from_a_functions_module_may_be_reused)
 {
     through_module(true);
 }
@@ -516,7 +516,7 @@ static void small_gpu(void)
     gpu_open();
 }
 
-HAZARD_RAW(out_of_memory_is_retried_after_a_drain_of_buffered_frees)
+HAZARD_RAW(allocation_is_retried_after_buffered_frees_are_drained)
 {
     CUdeviceptr x, p = 0, q = 0;
     small_gpu();
@@ -537,7 +537,7 @@ HAZARD_RAW(out_of_memory_is_retried_after_a_drain_of_buffered_frees)
     show("x", x);
 }
 
-HAZARD_RAW(what_does_not_fit_is_refused_and_harmless)
+HAZARD_RAW(allocation_too_large_for_the_device_is_refused)
 {
     CUdeviceptr x, p = 0;
     size_t unused, total;
@@ -558,7 +558,7 @@ HAZARD_RAW(what_does_not_fit_is_refused_and_harmless)
     show("x", x);
 }
 
-HAZARD_RAW(allocator_that_fills_the_memory_over_and_over)
+HAZARD_RAW(allocator_may_fill_the_memory_repeatedly)
 {
     CUdeviceptr x;
     uint32_t refused = 0;
@@ -589,7 +589,7 @@ HAZARD_RAW(allocator_that_fills_the_memory_over_and_over)
 }
 
 /* Null handles and addresses name nothing, so these calls have nothing to wait for. */
-HAZARD(nothing_is_freed_at_once)
+HAZARD(free_of_null_returns_at_once)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
@@ -627,7 +627,7 @@ static void use_of_nothing(CUdeviceptr at, CUdeviceptr x, CUstream s)
     show("x", x);
 }
 
-HAZARD(memory_of_a_pool_that_was_freed_and_trimmed)
+HAZARD(freed_and_trimmed_pool_memory_is_refused)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUmemoryPool pool;
@@ -642,7 +642,7 @@ HAZARD(memory_of_a_pool_that_was_freed_and_trimmed)
     use_of_nothing(at, x, s);
 }
 
-HAZARD(memory_of_a_graph_that_was_destroyed)
+HAZARD(memory_of_a_destroyed_graph_is_refused)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -667,7 +667,7 @@ HAZARD(memory_of_a_graph_that_was_destroyed)
     use_of_nothing(p.dptr, x, s);
 }
 
-HAZARD(memory_of_no_pool_is_freed_in_stream_order)
+HAZARD(free_of_memory_outside_pools_is_checked_at_the_call)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3), managed;

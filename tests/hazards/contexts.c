@@ -17,7 +17,7 @@ static void wait_for_stream(void *user)
     atomic_store(&returned, 2);
 }
 
-HAZARD(context_destroyed_by_another_thread_while_one_waits)
+HAZARD(context_may_be_destroyed_while_another_thread_waits)
 {
     CUcontext primary = context, other = context_new();
     uint32_t *host = pinned_new(0);
@@ -106,7 +106,7 @@ HAZARD(stream_is_used_while_its_context_is_not_current)
 }
 
 /* It goes behind what its stream has buffered. The context of its caller may be destroyed. */
-HAZARD(launch_from_another_context_goes_in_its_turn)
+HAZARD(launch_from_another_context_keeps_its_order)
 {
     words = buffer_new(3);
     stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -127,7 +127,7 @@ HAZARD(launch_from_another_context_goes_in_its_turn)
 }
 
 /* The driver refuses the launch. It must be asked at once, whatever is buffered. */
-HAZARD(launch_from_no_context_is_refused_while_its_stream_is_held)
+HAZARD(launch_without_a_context_is_refused_while_its_stream_is_held)
 {
     words = buffer_new(3);
     stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -141,7 +141,7 @@ HAZARD(launch_from_no_context_is_refused_while_its_stream_is_held)
     show("words", words);
 }
 
-HAZARD(stacks_of_contexts_are_the_callers_own)
+HAZARD(context_stack_is_the_callers_own)
 {
     CUcontext other = context_new(), now, popped;
     CUstream there = stream_new(CU_STREAM_NON_BLOCKING);
@@ -195,7 +195,7 @@ HAZARD(thread_without_a_context_pushes_and_pops_around_each_call)
 }
 
 /* More contexts than anything that is kept for each thread has room for. */
-HAZARD(per_thread_stream_is_busy_though_its_thread_used_many_contexts_since)
+HAZARD(per_thread_stream_stays_busy_after_use_of_many_contexts)
 {
     enum { MANY = 20 };
     CUcontext others[MANY];
@@ -225,7 +225,7 @@ HAZARD(per_thread_stream_is_busy_though_its_thread_used_many_contexts_since)
         MUST(cuCtxDestroy(others[i]));
 }
 
-HAZARD(primary_context_released_with_work_buffered)
+HAZARD(primary_context_may_be_released_with_work_buffered)
 {
     words = buffer_new(3);
     stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -296,7 +296,7 @@ static void work_ends(CUstream s)
     show("words", words);
 }
 
-HAZARD(primary_context_is_released_by_one_of_several)
+HAZARD(release_of_a_primary_context_still_retained_does_not_wait)
 {
     CUcontext again;
     stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -311,7 +311,7 @@ HAZARD(primary_context_is_released_by_one_of_several)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-HAZARD(context_is_detached_by_one_of_several)
+HAZARD(detach_of_a_context_still_attached_does_not_wait)
 {
     CUcontext other = context_new(), again;
     stream = stream_new(CU_STREAM_NON_BLOCKING);

@@ -68,7 +68,7 @@ HAZARD(batch_copies_do_not_overtake)
 }
 #endif
 
-HAZARD(copies_of_rectangles_and_boxes_do_not_overtake)
+HAZARD(copies_in_2d_and_3d_do_not_overtake)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = behind_a_kernel(s), y = buffer_new(0), z = buffer_new(0);
@@ -154,7 +154,7 @@ HAZARD(synchronous_upload_does_not_overtake_a_buffered_kernel)
     show("x", x);
 }
 
-HAZARD(synchronous_copy_on_the_device_does_not_overtake_a_buffered_kernel)
+HAZARD(synchronous_device_copy_does_not_overtake_a_buffered_kernel)
 {
     CUstream s = stream_in_order();
     CUdeviceptr x = behind_a_kernel(s), y = 0;
@@ -167,7 +167,7 @@ HAZARD(synchronous_copy_on_the_device_does_not_overtake_a_buffered_kernel)
     show("y", y);
 }
 
-HAZARD(synchronous_copy_of_a_rectangle_reads_the_result)
+HAZARD(synchronous_2d_copy_reads_the_kernels_result)
 {
     CUstream s = stream_in_order();
     static uint32_t host[N];
@@ -198,7 +198,7 @@ HAZARD(synchronous_memset_does_not_overtake_a_buffered_kernel)
     show("x", x);
 }
 
-HAZARD(default_stream_is_held_and_read_in_order)
+HAZARD(synchronous_copy_waits_for_the_held_default_stream)
 {
     static uint32_t host[N];
     CUdeviceptr x = buffer_new(3);
@@ -213,7 +213,7 @@ HAZARD(default_stream_is_held_and_read_in_order)
 
 /* ---- host memory --------------------------------------------------------------------------- */
 
-HAZARD(pageable_source_is_free_when_the_call_returns)
+HAZARD(pageable_source_may_be_reused_when_the_call_returns)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = behind_a_kernel(s);
@@ -335,7 +335,7 @@ static void large_show(const char *what, CUdeviceptr x)
     printf("%s %u\n", what, sum);
 }
 
-HAZARD_RAW(large_copies_keep_their_place)
+HAZARD_RAW(large_copies_keep_their_order)
 {
     in_pieces();
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);

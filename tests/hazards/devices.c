@@ -100,7 +100,7 @@ static void wide_set(CUgraphExec exec, CUgraphNode node, uint32_t b)
     SAY(cuGraphExecKernelNodeSetParams(exec, node, &p));
 }
 
-HAZARD_RAW(graph_on_two_devices_keeps_its_order_in_both)
+HAZARD_RAW(graph_on_two_devices_keeps_its_order_on_both)
 {
     CUgraphNode node;
     two_gpus();
@@ -137,7 +137,7 @@ HAZARD_RAW(memory_of_another_device_is_freed_behind_its_launches)
 }
 
 /* Access is judged by the context that is current in the call, not by the stream's. */
-HAZARD_RAW(copy_with_a_pool_of_another_device_is_judged_at_the_call)
+HAZARD_RAW(copy_from_a_pool_of_another_device_is_checked_at_the_call)
 {
     CUdeviceptr far, here;
     two_gpus();
@@ -220,7 +220,7 @@ static void allow_much(CUdevice on)
     printf("allowed: %d\n", now);
 }
 
-HAZARD_RAW(attribute_of_a_kernel_is_set_for_each_device)
+HAZARD_RAW(kernel_attribute_is_set_for_each_device)
 {
     kernel_of_both();
     allow_much(0);
@@ -236,7 +236,7 @@ HAZARD_RAW(attribute_of_a_kernel_is_set_for_each_device)
     show("z", z);
 }
 
-HAZARD_RAW(attribute_of_a_kernel_is_set_for_one_device_in_a_context_of_another)
+HAZARD_RAW(kernel_attribute_is_set_for_a_device_that_is_not_current)
 {
     kernel_of_both();
     allow_much(0);
@@ -331,7 +331,7 @@ static void one_gpu(void)
     warm(stream);
 }
 
-HAZARD_RAW(memory_unregistered_from_a_context_without_work_is_pageable)
+HAZARD_RAW(memory_unregistered_in_an_idle_context_is_pageable)
 {
     CUcontext popped;
     one_gpu();
@@ -343,7 +343,7 @@ HAZARD_RAW(memory_unregistered_from_a_context_without_work_is_pageable)
     SAY(cuCtxDestroy(idle));
 }
 
-HAZARD_RAW(memory_registered_in_a_context_that_ended_is_pageable)
+HAZARD_RAW(memory_registered_in_a_destroyed_context_is_pageable)
 {
     CUcontext popped;
     one_gpu();

@@ -50,7 +50,7 @@ static void green_done(void)
     SAY(cuGreenCtxDestroy(green));
 }
 
-HAZARD(synchronising_the_primary_context_means_its_green_contexts)
+HAZARD(primary_context_sync_includes_its_green_contexts)
 {
     green_held();
     SAY(cuCtxSynchronize());
@@ -66,7 +66,7 @@ static void note(void *flag)
 
 /* The green context ends with the primary one. What was called before has been submitted by
  * then. */
-HAZARD(reset_of_the_device_is_behind_work_of_green_contexts)
+HAZARD(device_reset_follows_work_of_green_contexts)
 {
     static _Atomic bool ran;
     green_held();
@@ -78,7 +78,7 @@ HAZARD(reset_of_the_device_is_behind_work_of_green_contexts)
     show("x", x);
 }
 
-HAZARD(event_of_a_green_context_is_behind_its_buffered_work)
+HAZARD(record_of_a_green_context_follows_its_buffered_work)
 {
     CUevent e = event_new();
     green_held();
@@ -88,7 +88,7 @@ HAZARD(event_of_a_green_context_is_behind_its_buffered_work)
     green_done();
 }
 
-HAZARD(event_of_a_converted_context_is_behind_its_buffered_work)
+HAZARD(record_of_a_converted_context_follows_its_buffered_work)
 {
     CUevent e = event_new();
     green_held();
@@ -98,7 +98,7 @@ HAZARD(event_of_a_converted_context_is_behind_its_buffered_work)
     green_done();
 }
 
-HAZARD(event_of_the_primary_context_is_behind_work_of_green_ones)
+HAZARD(record_of_the_primary_context_follows_work_of_green_ones)
 {
     CUevent e = event_new();
     green_held();
@@ -149,7 +149,7 @@ HAZARD(converted_context_waits_for_an_event_whose_record_is_buffered)
 }
 
 /* The streams of both contexts may share a hardware queue. Natively the write comes first in it. */
-HAZARD(green_wait_for_a_value_is_behind_the_buffered_write)
+HAZARD(green_wait_for_a_value_follows_the_buffered_write)
 {
     uint32_t *word = pinned_new(0);
     green_open();
@@ -172,7 +172,7 @@ HAZARD(green_wait_for_a_value_is_behind_the_buffered_write)
 }
 
 /* A whole context records an event again while its earlier record waits in another stream. */
-HAZARD(event_is_recorded_by_a_context_behind_its_earlier_record)
+HAZARD(green_context_records_an_event_with_a_buffered_record)
 {
     CUevent e = event_new();
     green_open();

@@ -66,7 +66,7 @@ HAZARD(bad_grids_are_refused_while_the_same_block_is_buffered)
 }
 
 /* Libraries raise the limit for big tiles and launch, while another caller lowers it again. */
-HAZARD(shared_memory_limit_is_that_of_the_call)
+HAZARD(shared_memory_limit_at_the_call_applies)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     const CUfunction_attribute limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -148,7 +148,7 @@ HAZARD(grid_that_is_no_multiple_of_its_clusters_is_refused)
 }
 
 /* If the code requires clusters, a plain launch has them, too. */
-HAZARD(grid_that_is_no_multiple_of_the_codes_clusters_is_refused)
+HAZARD(grid_that_is_no_multiple_of_required_clusters_is_refused)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     x = buffer_new(3);
@@ -169,7 +169,7 @@ HAZARD(grid_that_is_no_multiple_of_the_codes_clusters_is_refused)
     show("x", x);
 }
 
-HAZARD(nonsense_is_refused_while_work_is_buffered)
+HAZARD(invalid_arguments_are_refused_while_work_is_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), gone = stream_new(CU_STREAM_NON_BLOCKING);
     const unsigned int one[] = {1, 1, 1};
@@ -251,7 +251,7 @@ HAZARD(fault_of_an_ordinary_launch_shows_in_every_later_call)
     all_fail(s, e);
 }
 
-HAZARD(fault_while_other_work_is_held_ends_everybodys_wait)
+HAZARD(fault_in_one_stream_ends_waits_for_a_held_stream)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), held = stream_new(CU_STREAM_NON_BLOCKING);
     x = buffer_new(3);

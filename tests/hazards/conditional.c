@@ -55,7 +55,7 @@ static void loops_open(void)
     warm(s);
 }
 
-HAZARD(loops_on_the_device_keep_their_place_and_all_their_rounds)
+HAZARD(while_node_keeps_its_order_and_runs_all_iterations)
 {
     CUgraphNode inside;
     loops_open();
@@ -78,7 +78,7 @@ HAZARD(loops_on_the_device_keep_their_place_and_all_their_rounds)
     SAY(cuGraphDestroy(graph));
 }
 
-HAZARD(nodes_of_a_loop_are_set_while_launches_are_buffered)
+HAZARD(nodes_in_a_while_node_are_set_while_launches_are_buffered)
 {
     CUgraphNode inside;
     loops_open();
@@ -100,7 +100,7 @@ HAZARD(nodes_of_a_loop_are_set_while_launches_are_buffered)
     show("x", x);
 }
 
-HAZARD(loop_is_destroyed_while_launches_are_buffered)
+HAZARD(while_node_is_destroyed_while_launches_are_buffered)
 {
     CUgraphNode inside;
     loops_open();

@@ -117,7 +117,7 @@ HAZARD(node_is_disabled_while_launches_are_buffered)
     show("x", x);
 }
 
-HAZARD(graph_and_its_module_go_while_launches_are_buffered)
+HAZARD(module_of_a_graph_is_unloaded_while_launches_are_buffered)
 {
     CUgraphNode node;
     streams();
@@ -195,7 +195,7 @@ static void defer_meanwhile(void *user)
         MUST(launch_mix(y, 3, i++, other));
 }
 
-HAZARD(capture_in_one_thread_leaves_another_ones_queue_alone)
+HAZARD(capture_leaves_the_queues_of_other_threads_alone)
 {
     CUgraph graph = NULL;
     streams();
@@ -231,7 +231,7 @@ static void queue_meanwhile(void *user)
 }
 
 /* In global mode an unsafe call of any thread invalidates a capture: the library makes none. */
-HAZARD(global_capture_is_not_spoilt_by_deferring_threads)
+HAZARD(global_capture_is_not_invalidated_by_deferred_calls)
 {
     CUgraph graph = NULL;
     streams();
@@ -252,7 +252,7 @@ HAZARD(global_capture_is_not_spoilt_by_deferring_threads)
     show("y", y);
 }
 
-HAZARD(buffered_work_goes_before_the_capture)
+HAZARD(buffered_work_is_submitted_before_a_capture)
 {
     CUgraph graph = NULL;
     streams();
@@ -268,7 +268,7 @@ HAZARD(buffered_work_goes_before_the_capture)
     show("x", x);
 }
 
-HAZARD(what_spoils_a_capture_natively_spoils_it_with_holds)
+HAZARD(capture_is_invalidated_by_the_same_calls_as_natively)
 {
     CUgraph graph = NULL;
     streams();
@@ -364,7 +364,7 @@ HAZARD(event_is_recorded_by_a_capture_while_its_record_is_buffered)
     show("y", y);
 }
 
-HAZARD(capture_waits_for_a_record_from_before_it_that_is_buffered)
+HAZARD(capture_waits_for_an_earlier_record_that_is_buffered)
 {
     CUgraph graph = NULL;
     CUevent e = event_new();
@@ -417,7 +417,7 @@ HAZARD(capture_ended_by_the_wrong_thread_leaves_an_ordinary_stream)
 
 /* The launch is refused at once, though an earlier launch of the same graph is buffered. The
  * earlier one stays as it is. */
-HAZARD(graph_launched_into_a_capture_spoils_it)
+HAZARD(graph_launch_into_a_capture_invalidates_it)
 {
     CUgraph graph = NULL;
     CUgraphNode node;

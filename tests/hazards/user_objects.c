@@ -112,7 +112,7 @@ static void end(CUgraphExec exec)
     show("x", x);
 }
 
-HAZARD(object_goes_with_the_executable_graph)
+HAZARD(object_is_released_with_the_executable_graph)
 {
     begin();
     CUgraphExec exec = exec_of(chain(5, 1));
@@ -120,7 +120,7 @@ HAZARD(object_goes_with_the_executable_graph)
     end(exec);
 }
 
-HAZARD(object_goes_when_the_executable_graph_is_updated)
+HAZARD(object_is_released_when_the_executable_graph_is_updated)
 {
     begin();
     CUgraphExec exec = exec_of(chain(5, 0));
@@ -129,7 +129,7 @@ HAZARD(object_goes_when_the_executable_graph_is_updated)
     end(exec);
 }
 
-HAZARD(object_of_an_updated_graph_goes_behind_its_launch)
+HAZARD(object_of_an_updated_graph_is_released_after_its_launch)
 {
     begin();
     CUgraphExec exec = exec_of(chain(5, 0));
@@ -142,7 +142,7 @@ HAZARD(object_of_an_updated_graph_goes_behind_its_launch)
     end(exec);
 }
 
-HAZARD(object_stays_when_an_update_is_refused)
+HAZARD(object_is_kept_when_an_update_is_refused)
 {
     CUgraphExecUpdateResultInfo info = {0};
     CUgraph other;
@@ -157,7 +157,7 @@ HAZARD(object_stays_when_an_update_is_refused)
     end(exec);
 }
 
-HAZARD(object_goes_when_a_graph_inside_is_set)
+HAZARD(object_is_released_when_a_child_graph_is_set)
 {
     CUgraphNode node;
     begin();
@@ -170,11 +170,11 @@ HAZARD(object_goes_when_a_graph_inside_is_set)
     SAY(cuGraphDestroy(second));
     say_gone("set");
     SAY(cuGraphDestroy(outer));
-    say_gone("all went");
+    say_gone("all graphs destroyed");
     end(exec);
 }
 
-HAZARD(object_of_a_graph_inside_goes_when_all_is_updated)
+HAZARD(object_of_a_child_graph_is_released_by_an_update)
 {
     CUgraphNode node;
     begin();

@@ -87,7 +87,7 @@ HAZARD(every_name_is_found_after_work_was_held)
 }
 
 /* The library exports these names for programs that are linked with CUPTI. */
-HAZARD_RAW(cupti_is_found_where_there_is_one)
+HAZARD_RAW(cupti_is_found_only_where_it_is_loaded)
 {
     static const char *const names[] = {"cuptiActivityEnable",
                                         "cuptiActivityEnableAndDump",

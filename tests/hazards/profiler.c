@@ -76,7 +76,7 @@ static void records_come_and_go(const struct cupti *c)
     hold(s);
     SAY(launch_mix(x, 7, 1, s));
     printf("%d\n", c->enable(CONCURRENT_KERNEL));
-    printf("launched before that, and held: %d\n", held(s));
+    printf("still held after the earlier launch: %d\n", held(s));
     release(s);
     printf("%d\n", c->enable(DRIVER));
     return_when_the_hold_is_over(s, x);
@@ -104,7 +104,7 @@ static struct cupti cupti_of(void *handle)
          *finalize = dlsym(handle, "cuptiFinalize");
 
     if (!enable || !disable || !finalize)
-        give_up("no CUPTI is found");
+        give_up("CUPTI was not found");
     return (struct cupti){(int (*)(int))enable, (int (*)(int))disable, (int (*)(void))finalize};
 }
 
@@ -122,25 +122,25 @@ static struct cupti cupti_opened(void)
     return cupti_of(open_copy(OTHER_CUPTI));
 }
 
-HAZARD_RAW(nothing_is_buffered_while_cupti_that_it_is_linked_with_records)
+HAZARD_RAW(nothing_is_buffered_while_a_linked_cupti_records)
 {
     struct cupti c = cupti_linked();
     records_come_and_go(&c);
 }
 
-HAZARD_RAW(nothing_is_buffered_while_cupti_that_it_has_opened_records)
+HAZARD_RAW(nothing_is_buffered_while_an_opened_cupti_records)
 {
     struct cupti c = cupti_opened();
     records_come_and_go(&c);
 }
 
-HAZARD_RAW(nothing_is_buffered_while_cupti_that_it_has_found_records)
+HAZARD_RAW(nothing_is_buffered_while_cupti_in_the_global_scope_records)
 {
     struct cupti c = cupti_of(RTLD_DEFAULT);
     records_come_and_go(&c);
 }
 
-HAZARD(each_copy_of_cupti_is_asked_by_who_has_it)
+HAZARD(each_copy_of_cupti_gets_its_own_calls)
 {
     struct cupti copies[] = {cupti_opened(), cupti_linked(), cupti_of(RTLD_DEFAULT),
                              cupti_of(open_copy(THIRD_CUPTI))};
@@ -177,7 +177,7 @@ static void records(const char *when)
     return_when_the_hold_is_over(stream, x);
 }
 
-HAZARD_RAW(nothing_is_buffered_while_one_of_several_copies_of_cupti_records)
+HAZARD_RAW(nothing_is_buffered_while_any_copy_of_cupti_records)
 {
     struct cupti copies[] = {cupti_opened(), cupti_of(open_copy(THIRD_CUPTI)), cupti_linked()};
 
@@ -190,14 +190,14 @@ HAZARD_RAW(nothing_is_buffered_while_one_of_several_copies_of_cupti_records)
         one->disable(DRIVER);
         records("the other");
         one->finalize();
-        records("the other, and one has gone");
+        records("the other, and one was finalized");
         other->finalize();
         buffers("none");
     }
     show("x", x);
 }
 
-HAZARD_RAW(nothing_is_buffered_while_any_of_many_kinds_is_recorded)
+HAZARD_RAW(nothing_is_buffered_while_any_activity_kind_is_recorded)
 {
     struct cupti c = cupti_linked();
 
@@ -215,19 +215,19 @@ HAZARD_RAW(nothing_is_buffered_while_any_of_many_kinds_is_recorded)
     for (int i = 0; i < 2; i++)
         c.enable(64 + i);
     c.disable(64);
-    records("one that there is not yet");
+    records("a kind that is not known yet");
     c.disable(65);
     buffers("none");
     show("x", x);
 }
 
-HAZARD_RAW(nothing_is_buffered_while_a_context_or_a_subscriber_has_records)
+HAZARD_RAW(nothing_is_buffered_while_a_context_or_subscriber_records)
 {
     int subscriber, other, *no_config = NULL;
 
     begin();
     cuptiActivityEnableAndDump(CONCURRENT_KERNEL);
-    records("with what there is");
+    records("enabled with a dump");
     cuptiActivityDisable(CONCURRENT_KERNEL);
     buffers("none");
     cuptiActivityEnableContext(&other, CONCURRENT_KERNEL);
@@ -249,7 +249,7 @@ HAZARD_RAW(nothing_is_buffered_while_a_context_or_a_subscriber_has_records)
     show("x", x);
 }
 
-HAZARD_RAW(launches_are_buffered_again_when_cupti_is_gone_that_recorded)
+HAZARD_RAW(launches_are_buffered_after_a_recording_cupti_is_closed)
 {
     void *handle = open_copy(OTHER_CUPTI);
 
@@ -271,11 +271,11 @@ static void enable_here(void *user)
 }
 
 /* The call is made in a host function. What it would wait for is behind that function. */
-HAZARD_RAW(cupti_is_asked_for_records_by_a_host_function)
+HAZARD_RAW(host_function_may_enable_cupti_records)
 {
     _Atomic bool asked = false;
 
-    hang_watch("the host function waits for what is behind it");
+    hang_watch("the host function waits for work behind it");
     begin();
     SAY(cuLaunchHostFunc(stream, until_told, NULL));
     SAY(cuLaunchHostFunc(stream, enable_here, (void *)&asked));
@@ -304,7 +304,7 @@ static void enable_too(void *unused)
 }
 
 /* What was launched before the second thread asks is launched before its call returns, too. */
-HAZARD_RAW(cupti_is_asked_for_records_by_two_threads_at_a_time)
+HAZARD_RAW(two_threads_may_enable_cupti_records_at_once)
 {
     struct thread *t;
 
@@ -326,7 +326,7 @@ HAZARD_RAW(cupti_is_asked_for_records_by_two_threads_at_a_time)
 }
 
 /* The child has none of its parent's work, and may ask for anything. */
-HAZARD_RAW(cupti_is_asked_for_records_by_the_child_of_one_that_records)
+HAZARD_RAW(child_of_a_recording_process_may_enable_cupti_records)
 {
     int status = 0;
     pid_t child;

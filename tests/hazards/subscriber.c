@@ -80,7 +80,7 @@ static void subscribe(subscriber *to)
         handle ? (_Atomic(subscriber *) *)dlsym(handle, "cuSimgpuSubscriber") : NULL;
 
     if (!word)
-        give_up("the driver tells nobody of its calls");
+        give_up("the driver has no word for a subscriber");
     *word = to;
 }
 
@@ -125,7 +125,7 @@ static void synchronize(void)
     cuMemcpyDtoH(seen[at], x, sizeof(seen[0]));
 }
 
-static void synchronize_all(void)
+static void synchronize_its_context(void)
 {
     answer[at] = cuCtxSynchronize();
     cuMemcpyDtoH(seen[at], x, sizeof(seen[0]));
@@ -136,7 +136,7 @@ static void launch(void)
     answer[at] = launch_mix(x, 5, 1, s);
 }
 
-static void launch_beside(void)
+static void launch_in_another_stream(void)
 {
     CUevent e = event_new();
 
@@ -146,13 +146,13 @@ static void launch_beside(void)
     cuEventDestroy(e);
 }
 
-static void copy(void)
+static void copy_to_the_host(void)
 {
     answer[at] = cuMemcpyDtoHAsync(seen[at], x, sizeof(seen[0]), s);
     cuStreamSynchronize(s);
 }
 
-static void copy_into(void)
+static void copy_to_the_device(void)
 {
     uint32_t word = 17 + at;
 
@@ -166,20 +166,20 @@ static void query(void)
 }
 
 #define BOTH_SIDES(what)                                                                           \
-    HAZARD(in_front_of_a_launch_may_##what)                                                        \
+    HAZARD(callback_before_a_launch_may_##what)                                                    \
     {                                                                                              \
         launches_with(what, 0);                                                                    \
     }                                                                                              \
-    HAZARD(behind_a_launch_may_##what)                                                             \
+    HAZARD(callback_after_a_launch_may_##what)                                                     \
     {                                                                                              \
         launches_with(what, 1);                                                                    \
     }
 BOTH_SIDES(synchronize)
-BOTH_SIDES(synchronize_all)
+BOTH_SIDES(synchronize_its_context)
 BOTH_SIDES(launch)
-BOTH_SIDES(launch_beside)
-BOTH_SIDES(copy)
-BOTH_SIDES(copy_into)
+BOTH_SIDES(launch_in_another_stream)
+BOTH_SIDES(copy_to_the_host)
+BOTH_SIDES(copy_to_the_device)
 BOTH_SIDES(query)
 
 /* ---- in calls of other kinds ----------------------------------------------------------------- */
@@ -250,7 +250,8 @@ static void calls_with(void (*what)(void), int behind)
         const char *function = call[i].function;
         /* See docs/hazards.md. Records that time a kernel are told, too. */
         if ((what == launch && behind == 0 && strncmp(function, "cuMemcpy", 8) == 0) ||
-            ((what == launch || what == launch_beside) && strcmp(function, "cuEventRecord") == 0))
+            ((what == launch || what == launch_in_another_stream) &&
+             strcmp(function, "cuEventRecord") == 0))
             continue;
         for (int k = 0; k < 2; k++) {
             watch(function, 1);
@@ -261,7 +262,7 @@ static void calls_with(void (*what)(void), int behind)
             if (k)
                 release(s);
             finish();
-            printf("%s, told of: %d, %d\n", function, times > 0, (int)answer[0]);
+            printf("%s: callback %d, result %d\n", function, times > 0, (int)answer[0]);
         }
     }
     subscribe(NULL);
@@ -270,15 +271,15 @@ static void calls_with(void (*what)(void), int behind)
 }
 
 #define IN_CALLS(what)                                                                             \
-    HAZARD(in_front_of_calls_may_##what)                                                           \
+    HAZARD(callback_before_other_calls_may_##what)                                                 \
     {                                                                                              \
         calls_with(what, 0);                                                                       \
     }                                                                                              \
-    HAZARD(behind_calls_may_##what)                                                                \
+    HAZARD(callback_after_other_calls_may_##what)                                                  \
     {                                                                                              \
         calls_with(what, 1);                                                                       \
     }
 IN_CALLS(synchronize)
-IN_CALLS(synchronize_all)
+IN_CALLS(synchronize_its_context)
 IN_CALLS(launch)
-IN_CALLS(launch_beside)
+IN_CALLS(launch_in_another_stream)

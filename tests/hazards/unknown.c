@@ -81,32 +81,32 @@ static void in_order(void *found)
     copy_behind_a_kernel(as_copy(found), stream_new(CU_STREAM_NON_BLOCKING));
 }
 
-HAZARD(found_by_dlsym_it_keeps_its_order)
+HAZARD(unknown_function_from_dlsym_keeps_its_order)
 {
     in_order(by_dlsym());
 }
 
-HAZARD(found_in_the_global_order_it_keeps_its_order)
+HAZARD(unknown_function_in_the_global_scope_keeps_its_order)
 {
     in_order(by_default());
 }
 
-HAZARD(found_with_four_arguments_it_keeps_its_order)
+HAZARD(unknown_function_from_get_proc_address_keeps_its_order)
 {
     in_order(by_get4());
 }
 
-HAZARD(found_by_version_it_keeps_its_order)
+HAZARD(unknown_function_from_get_proc_address_v2_keeps_its_order)
 {
     in_order(by_get5());
 }
 
-HAZARD(on_the_default_stream_it_keeps_its_order)
+HAZARD(unknown_function_on_the_default_stream_keeps_its_order)
 {
     copy_behind_a_kernel(as_copy(by_get5()), NULL);
 }
 
-HAZARD(every_way_finds_the_same_function)
+HAZARD(every_lookup_finds_the_same_function)
 {
     void *found = by_dlsym();
     printf("%d %d %d %d\n", found == by_dlsym(), found == by_default(), found == by_get4(),
@@ -114,7 +114,7 @@ HAZARD(every_way_finds_the_same_function)
 }
 
 /* The context is that of the stream, not the one that is current. */
-HAZARD(with_another_context_current_it_keeps_its_order)
+HAZARD(unknown_function_from_another_context_keeps_its_order)
 {
     copy_fn *copy = as_copy(by_get5());
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -132,7 +132,7 @@ HAZARD(with_another_context_current_it_keeps_its_order)
     SAY(cuCtxDestroy(other));
 }
 
-HAZARD(in_a_capture_it_becomes_a_node)
+HAZARD(unknown_function_in_a_capture_becomes_a_node)
 {
     copy_fn *copy = as_copy(by_get5());
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), t = stream_new(CU_STREAM_NON_BLOCKING);
@@ -166,7 +166,7 @@ static void CUDA_CB calls_it(void *stream)
     SAY(in_callback(in_callback_x, in_callback_x, BYTES, stream)); /* not permitted: no wait */
 }
 
-HAZARD(in_a_host_function_it_gets_the_drivers_answer)
+HAZARD(unknown_function_in_a_host_function_gets_the_drivers_answer)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), t = stream_new(CU_STREAM_NON_BLOCKING);
     in_callback = as_copy(by_get5());
@@ -189,7 +189,7 @@ static void find_it(void *slot)
     *(void **)slot = dlsym(driver(), NAME);
 }
 
-HAZARD(threads_that_ask_at_once_find_the_same_function)
+HAZARD(concurrent_lookups_find_the_same_function)
 {
     struct thread *t[THREADS];
     int same = 0;

@@ -9,7 +9,7 @@
 
 CUresult cuSimgpuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s);
 
-HAZARD(linked_with_it_keeps_its_order)
+HAZARD(linked_unknown_function_keeps_its_order)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3), y = buffer_new(0);
@@ -36,7 +36,7 @@ static void come_and_go(void *unused)
 }
 
 /* A look at the loaded libraries takes locks of the loader. */
-HAZARD(plug_ins_come_and_go_while_streams_are_made)
+HAZARD(plug_ins_are_loaded_and_closed_while_streams_are_created)
 {
     struct thread *t = thread_start(come_and_go, NULL);
     for (int i = 0; i < 500; i++)

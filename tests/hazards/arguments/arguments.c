@@ -3,7 +3,7 @@
  * deferred, in a stream that is held and in one that is not. The driver judges at the call: each
  * call returns what it returns natively, and no call suffers from another one's arguments.
  *
- *   HAZARD_SEED=7 HAZARD_CALLS=12800 hazard_compare .../hazard_arguments drawn
+ *   HAZARD_SEED=7 HAZARD_CALLS=12800 hazard_compare .../hazard_arguments drawn_calls_return_the_same
  *
  * HAZARD_NAMES=1 prints each call's name beside its result.
  */
@@ -91,7 +91,7 @@ static bool accounted(const char *symbol, bool per_thread, const char *class, co
 }
 
 /* No function in not_drawn may be drawn either. */
-HAZARD_RAW(whatever_may_be_deferred_is_drawn)
+HAZARD_RAW(every_function_that_may_be_deferred_is_drawn)
 {
     bool all = true;
 #define API_PASS(...)
@@ -102,7 +102,7 @@ HAZARD_RAW(whatever_may_be_deferred_is_drawn)
     for (size_t i = 0; i < sizeof(not_drawn) / sizeof(*not_drawn); i++)
         all &= !drawn_find(not_drawn[i][0], strlen(not_drawn[i][0]));
     if (!all)
-        give_up("not all is drawn");
+        give_up("not every function that may be deferred is drawn");
 }
 
 /* ---- the hazard ----------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static void some_calls(unsigned round)
     printf(" %08x %08x\n", sum(x) ^ sum(managed), sum(y) ^ sum(pooled));
 }
 
-HAZARD(drawn)
+HAZARD(drawn_calls_return_the_same)
 {
     unsigned long wanted = setting("HAZARD_CALLS", 12800), seed = setting("HAZARD_SEED", 1);
     names = setting("HAZARD_NAMES", 0);

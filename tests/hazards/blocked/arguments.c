@@ -222,7 +222,7 @@ static void devices_open(void)
     int count;
     MUST(cuDeviceGetCount(&count));
     if (count < 2)
-        give_up("it takes two devices");
+        give_up("two devices are needed");
     MUST(cuDeviceGet(&second, 1));
     dev = W(device);
     dev1 = W(second);

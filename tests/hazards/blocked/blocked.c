@@ -29,7 +29,7 @@ static void call(const struct symbol *s, enum company company, bool all)
     word a[ARGUMENTS] = {0};
     void *address = dlsym(RTLD_DEFAULT, s->name);
     if (!address) {
-        printf("%s is not there\n", s->name);
+        printf("%s was not found\n", s->name);
         return;
     }
     arguments_clear();
@@ -45,7 +45,7 @@ static void call(const struct symbol *s, enum company company, bool all)
            waits_name[f->waits], (int)r, waited ? ", waits" : "");
     fflush(stdout); /* a sign of progress for outcome.c */
     if (all && !waited && r != CUDA_ERROR_NOT_SUPPORTED)
-        give_up("the table says that it waits");
+        give_up("the call did not wait, but the table says that it does");
 }
 
 static bool named(const struct symbol *s)
@@ -74,7 +74,7 @@ HAZARD_RAW(functions_wait_for_no_more_than_the_driver)
 }
 
 /* Checks the table itself: what a call waits for according to it is blocked, too. */
-HAZARD_RAW(functions_wait_for_what_the_driver_does)
+HAZARD_RAW(functions_wait_for_what_the_table_says)
 {
     every_function(NOBODY, true);
 }
@@ -84,7 +84,7 @@ HAZARD_RAW(functions_wait_for_no_thread_in_a_call)
     every_function(TURN, false);
 }
 
-HAZARD_RAW(functions_return_beside_a_capture)
+HAZARD_RAW(functions_return_during_a_capture)
 {
     every_function(CAPTURE, false);
 }

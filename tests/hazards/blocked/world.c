@@ -50,7 +50,7 @@ static void *watch(void *unused)
             atomic_store(gate, 1);
         } else if (ms == 2 * most) {
             printf("%s never returns\n", function);
-            give_up("a call waits for nothing that could come");
+            give_up("a call never returns");
         }
     }
     return NULL;

@@ -27,7 +27,7 @@ HAZARD(a_child_is_not_waited_for)
         _exit(0);
 }
 
-HAZARD(a_child_is_left)
+HAZARD(a_child_is_left_running)
 {
     if (fork() == 0) {
         if (cutin_version())
@@ -36,7 +36,7 @@ HAZARD(a_child_is_left)
     }
 }
 
-HAZARD(it_ends_by_a_signal)
+HAZARD(program_ends_by_a_signal)
 {
     printf("it ends\n");
     if (cutin_version())

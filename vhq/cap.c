@@ -310,7 +310,8 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
             q->chain = flags & VHQ_OVERLAPS ? CHAIN : q->chain;
         } else if (unlikely(q->chain != 0))
             q->chain--;
-        gate_after(q, flags, est_ns);
+        if (unlikely(gate_used(q->set)))
+            gate_count(q, flags, est_ns);
         cap_in_flight_begin(q);
     } else {
         q->tail_waits |= !(flags & SLOT_RECORD);
@@ -359,7 +360,8 @@ static void loose_fold(struct vhq *q)
     q->tail_area_ns += ns;
     q->tail_counted += n;
     atomic_store_explicit(&q->tail_wide, VHQ_PARTS, memory_order_relaxed);
-    gate_after(q, VHQ_GATED, ns); /* no piece: it had no gates */
+    if (unlikely(gate_used(q->set)))
+        gate_count(q, VHQ_GATED, ns); /* no piece: it had no gates */
     loose_end(q);
 }
 

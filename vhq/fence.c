@@ -145,23 +145,10 @@ void fence_await(const struct vhq_fence *f)
         clock_nap(AWAIT_NAP_NS);
 }
 
-void fence_begin(struct vhq_fence *f)
-{
-    atomic_fetch_or(&f->state, FENCE_BEGUN);
-}
-
 void vhq_fence_cancel(struct vhq_fence *f)
 {
-    fence_begin(f);
+    atomic_fetch_or(&f->state, FENCE_BEGUN);
     fence_signal(f);
-}
-
-void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket)
-{
-    atomic_store_explicit(&f->ticket, ticket, memory_order_relaxed);
-    /* seq_cst: a booster either sees the queue, or this thread sees FENCE_BOOSTED afterwards. */
-    atomic_store(&f->queue, q);
-    fence_begin(f);
 }
 
 /* ---- readiness ------------------------------------------------------------------------------- */

@@ -136,8 +136,6 @@ static inline bool fence_begun(const struct vhq_fence *f) /* false also for NULL
     return f && (fence_state(f) & FENCE_BEGUN) != 0;
 }
 void fence_await(const struct vhq_fence *f); /* until the record begins, 10 ms at most */
-void fence_begin(struct vhq_fence *f);       /* its record begins: inline; _buffered: in q's ring */
-void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket);
 void fence_signal(struct vhq_fence *f);
 /* May a wait (vhq_fence_submitted) or a re-record (vhq_fence_over) go? Only for a fence whose
  * record has begun. The dispatchers are kicked when the answer changes. */
@@ -517,8 +515,6 @@ static inline void registry_unlock(void)
     lock_give(&registry_mutex, RANK_REGISTRY);
 }
 void queue_free(struct vhq *q);
-/* Producer lock held. Takes the right from a call in the driver; one that returns is waited for. */
-void queue_revoke_turn(struct vhq *q);
 void queue_unpin(struct vhq *q); /* set's lock held */
 
 /* ---- turn.c ---------------------------------------------------------------------------------- */
@@ -547,8 +543,9 @@ struct turn *turn_new(struct vhq *q, const void *frame);
 void turn_inline(struct turn *t);
 bool turn_take(struct turn *t, struct slot *slot, bool in_pieces);
 void turn_end(struct turn *t, int err);
-/* When what is behind the turn may go, whether its call has returned or not. Set's lock held. */
-uint64_t turn_deadline_ns(struct turn *t, uint64_t now);
+/* May what is behind the turn go, whether its call has returned or not? Else *wake_ns is no later
+ * than when it may. Set's lock held. */
+bool turn_late(struct turn *t, uint64_t now, uint64_t *wake_ns);
 /* Takes the right from the call of RUN_TURN: no thread waits for it now. Set's lock held. */
 void turn_revoke(struct vhq *q);
 /* The same for a turn that was granted and is not taken. True: its slot is no turn any more. */
@@ -788,12 +785,6 @@ bool gate_others_over(const struct vhq *q);
  * gate_count: one that counts went, with gates in use. */
 void gate_place_due(struct vhq *q, uint16_t flags);
 void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns);
-static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
-{
-    if (unlikely(gate_used(q->set)))
-        gate_count(q, flags, est_ns);
-}
-
 /* Submission right held: a command is about to go. A gate or marker that is due goes first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
 {
@@ -877,7 +868,7 @@ void slot_release(const struct slot *slot);
 
 struct goal {
     enum vhq_drain what;
-    bool for_end; /* see vhq_drain_for_end */
+    bool for_end; /* see vhq_drain */
     struct vhq *q;
     uint64_t target; /* head_seq, ticket */
 };

@@ -226,18 +226,6 @@ static struct slot *head_returned(struct vhq *q, struct slot *slot)
     return ring_count(&q->ring) > 1 ? ring_next(&q->ring, slot, &at) : NULL;
 }
 
-/* q stands behind a call that is in the driver. */
-static void scan_turn(struct scan *c, struct vhq *q)
-{
-    if (!q->turn)
-        return; /* the call has returned */
-    uint64_t due = turn_deadline_ns(q->turn, scan_now(c));
-    if (due <= scan_now(c))
-        turn_revoke(q);
-    else
-        lower(&c->job.wake_ns, due);
-}
-
 /* First pass: the smallest ticket of each kind. Also finds commands to drop. */
 static void scan_tickets(struct scan *c)
 {
@@ -259,10 +247,13 @@ static void scan_tickets(struct scan *c)
         const struct slot *returned = head_returned(q, slot);
         if (likely(returned))
             least_note(&c->least, q, returned->ticket);
-        if (unlikely(atomic_load_explicit(&q->running, memory_order_acquire) == RUN_TURN))
-            scan_turn(c, q);
-        else if (unlikely(turn_granted(slot)))
+        if (unlikely(atomic_load_explicit(&q->running, memory_order_acquire) == RUN_TURN)) {
+            /* q stands behind a call that is in the driver; without a turn it has returned. */
+            if (q->turn && turn_late(q->turn, scan_now(c), &c->job.wake_ns))
+                turn_revoke(q);
+        } else if (unlikely(turn_granted(slot))) {
             c->again |= turn_take_back(slot->cmd.payload, scan_now(c), &c->job.wake_ns);
+        }
         if (peek(q->running) == RUN_NONE && order_dropping(c, q, slot))
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
     }

@@ -84,7 +84,7 @@ static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16
     q->cur.counted = fence_begun(req->after) && fence_wait_begin(req->after);
     if (req->signals) {
         q->cur.flags |= SLOT_RECORD;
-        fence_begin(req->signals);
+        atomic_fetch_or(&req->signals->state, FENCE_BEGUN);
     }
 }
 
@@ -205,7 +205,10 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
         slot->flags |= SLOT_WAIT_COUNTED;
     if (slot->signals) {
         slot->flags |= SLOT_RECORD;
-        fence_begin_buffered(slot->signals, q, slot->ticket);
+        atomic_store_explicit(&slot->signals->ticket, slot->ticket, memory_order_relaxed);
+        /* seq_cst: a booster either sees the queue, or slot_publish sees FENCE_BOOSTED. */
+        atomic_store(&slot->signals->queue, q);
+        atomic_fetch_or(&slot->signals->state, FENCE_BEGUN);
     }
     q->cur.slot = slot;
     return slot;
@@ -426,7 +429,8 @@ void queue_free(struct vhq *q)
     free(q);
 }
 
-void queue_revoke_turn(struct vhq *q)
+/* Producer lock held. Takes the right from a call in the driver; one that returns is waited for. */
+static void queue_revoke_turn(struct vhq *q)
 {
     set_lock(q->set);
     q->awaited = true;
@@ -473,7 +477,7 @@ bool vhq_leave(struct vhq *q, bool marks)
     uint32_t seen;
     if (passive() || MUTANT(left_uncounted))
         return false;
-    vhq_drain(q, true);
+    vhq_drain(q, true, false);
     queue_lock(q);
     queue_revoke_turn(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
@@ -510,7 +514,7 @@ void vhq_destroy(struct vhq *q)
     if (!q || atomic_load(&vhq_forked))
         return;
     struct vhq_set *s = q->set;
-    vhq_drain(q, true);
+    vhq_drain(q, true, false);
     /* From here on no other thread calls ops for it, or begins to. */
     queue_lock(q);
     set_lock(q->set);

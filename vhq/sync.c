@@ -49,7 +49,7 @@ bool vhq_set_in_flight(const struct vhq_set *set)
     return peek(set->area_ns) != 0;
 }
 
-static void queue_drain(struct vhq *q, bool boost, bool for_end)
+void vhq_drain(struct vhq *q, bool boost, bool for_end)
 {
     if (ring_empty(&q->ring) || passive())
         return;
@@ -64,16 +64,6 @@ static void queue_drain(struct vhq *q, bool boost, bool for_end)
         .target = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire),
     };
     goal_wait(q->set, &g, NEVER);
-}
-
-void vhq_drain(struct vhq *q, bool boost)
-{
-    queue_drain(q, boost, false);
-}
-
-void vhq_drain_for_end(struct vhq *q, bool boost)
-{
-    queue_drain(q, boost, true);
 }
 
 /* `q`: only this vHQ and what goes ahead of it; NULL: all. */
@@ -189,15 +179,6 @@ static void sync_call_end(struct vhq *q)
     futex_wake(&q->calls);
 }
 
-static bool sync_failed(struct vhq *q)
-{
-    struct vhq_set *s = q->set;
-    set_lock(s);
-    bool failed = q->dead || peek(q->failed);
-    set_unlock(s);
-    return failed;
-}
-
 /* Under the set's lock: a vHQ that is destroyed meanwhile has no word any more. */
 static bool sync_over(struct vhq *q, uint32_t value)
 {
@@ -222,9 +203,9 @@ struct patience {
 static void patience_probe(struct patience *p, struct vhq *q)
 {
     /* No thread can place a marker while one is in the driver, and that may never come back. */
-    uint64_t now = clock_ns();
+    uint64_t now = clock_ns(), again_ns = NEVER;
     set_lock(q->set);
-    if (q->turn && turn_deadline_ns(q->turn, now) <= now)
+    if (q->turn && turn_late(q->turn, now, &again_ns))
         turn_revoke(q);
     set_unlock(q->set);
     if (gate_used(q->set) && order_held(q))
@@ -320,8 +301,8 @@ static void sync_asked(struct vhq *q)
         if (atomic_load_explicit(&q->mark_cover, memory_order_acquire) >= target)
             over = sync_over(q, atomic_load_explicit(&q->newest, memory_order_acquire));
         else
-            over = sync_complete(q, target);
-        if (!over && !(over = sync_failed(q)))
+            over = sync_complete(q, target) || peek(q->failed);
+        if (!over)
             patience_wait(&p, q);
     }
     patience_end(&p, q);
@@ -351,24 +332,20 @@ static void sync_queue(struct vhq *q)
         sync_marked(q);
 }
 
-/* Is there anything that is not known complete? */
-static inline bool finish_needed(const struct vhq *q)
+/* Is there anything that is not known complete? Unless the set finishes, false also while the
+ * caller has to ask the driver itself. */
+static inline bool sync_needed(const struct vhq *q, bool finish)
 {
-    return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark);
-}
-
-/* As finish_needed, but false while the caller has to ask the driver itself. */
-static inline bool sync_needed(const struct vhq *q)
-{
-    return finish_needed(q) && !cap_alone(q->set);
+    return (peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark)) &&
+           (finish || !cap_alone(q->set));
 }
 
 void vhq_sync(struct vhq *q, bool boost)
 {
     if (passive())
         return;
-    queue_drain(q, boost, true);
-    if (sync_needed(q))
+    vhq_drain(q, boost, true);
+    if (sync_needed(q, false))
         sync_queue(q);
 }
 
@@ -403,20 +380,21 @@ void vhq_note_complete(struct vhq *q, uint64_t sent)
 }
 
 /* In line: most streams need nothing. */
-static inline __attribute__((always_inline)) void
-set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q), void (*sync)(struct vhq *q))
+static inline __attribute__((always_inline)) void set_sync(struct vhq_set *set, bool finish)
 {
     set_lock(set);
     for (struct vhq *q = set->all, *next; q; q = next) {
-        if (q->dead || !needed(q)) {
+        if (q->dead || !sync_needed(q, finish)) {
             next = q->next;
             continue;
         }
         bool left = q->left; /* no marker can be put behind what that left in flight */
         q->pins++;           /* keeps it, and its place in the list */
         set_unlock(set);
-        if (!left)
-            sync(q);
+        if (!left && finish)
+            sync_marked(q);
+        else if (!left)
+            sync_queue(q);
         else if (q->mark_expires_ns == 0)
             sync_asked(q);
         set_lock(set);
@@ -432,7 +410,7 @@ void vhq_set_sync(struct vhq_set *set, bool boost)
         return;
     vhq_set_drain(set, VHQ_DRAIN_ALL, boost);
     if (!cap_alone(set)) /* else the caller asks the driver, whatever each of them has */
-        set_sync(set, sync_needed, sync_queue);
+        set_sync(set, false);
 }
 
 void vhq_set_finish(struct vhq_set *set)
@@ -440,7 +418,7 @@ void vhq_set_finish(struct vhq_set *set)
     if (passive())
         return;
     vhq_set_drain(set, VHQ_DRAIN_ALL, false);
-    set_sync(set, finish_needed, sync_marked);
+    set_sync(set, true);
     /* What was found complete otherwise is still listed, and looks read words of listed vHQs. */
     set_lock(set);
     for (struct vhq *q = set->all; q; q = q->next)

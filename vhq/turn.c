@@ -170,11 +170,14 @@ void vhq_await_piece(struct vhq *q)
 
 /* ---- while it is in the driver: set's lock held ---------------------------------------------- */
 
-uint64_t turn_deadline_ns(struct turn *t, uint64_t now)
+bool turn_late(struct turn *t, uint64_t now, uint64_t *wake_ns)
 {
     if (t->seen_ns == 0)
         t->seen_ns = now;
-    return t->seen_ns + GUARD_MS * NS_PER_MS;
+    uint64_t due = t->seen_ns + GUARD_MS * NS_PER_MS;
+    if (due > now && due < *wake_ns)
+        *wake_ns = due;
+    return due <= now;
 }
 
 void turn_revoke(struct vhq *q)
@@ -298,14 +301,11 @@ static void turn_withdraw(struct turn *t)
 bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns)
 {
     const struct slot *slot = t->slot;
-    if (!slot || t->begun || slot->after || slot->displaces || slot->signals)
+    if (!slot || t->begun || slot->after || slot->displaces || slot->signals ||
+        !turn_late(t, now, wake_ns))
         return false;
-    uint64_t due = turn_deadline_ns(t, now);
-    if (due <= now)
-        turn_withdraw(t);
-    else if (due < *wake_ns)
-        *wake_ns = due;
-    return due <= now;
+    turn_withdraw(t);
+    return true;
 }
 
 /* True: it waited, and does no more. The vHQ of a turn that was taken back may be gone. */

@@ -330,10 +330,9 @@ void vhq_set_device_work(struct vhq_set *set, const void *stream, const struct v
 /* Is nothing buffered in its VHQ_BLOCKING ones? Looks at each, under the set's lock. */
 bool vhq_set_blocking_empty(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
-/* Waits until everything buffered at the time of the call was submitted. */
-void vhq_drain(struct vhq *q, bool boost);
-/* The same for a caller that then waits for the end of that work: nothing goes sooner for it. */
-void vhq_drain_for_end(struct vhq *q, bool boost);
+/* Waits until everything buffered at the time of the call was submitted. `for_end`: the caller then
+ * waits for the end of that work, and nothing goes sooner for it. */
+void vhq_drain(struct vhq *q, bool boost, bool for_end);
 enum vhq_drain {
     VHQ_DRAIN_QUEUE, /* of one vHQ: vhq_drain's own */
     VHQ_DRAIN_ALL,

@@ -8,7 +8,7 @@ void drain_legacy_order(struct shim_stream *s)
 {
     struct vhq *legacy = s->ctx->legacy->q;
     if (s->kind == VHQ_BLOCKING && legacy && !vhq_empty(legacy))
-        vhq_drain(legacy, true);
+        vhq_drain(legacy, true, false);
     else if (s->kind == VHQ_LEGACY)
         vhq_set_drain(s->ctx->set, VHQ_DRAIN_LEGACY, true);
 }
@@ -59,7 +59,7 @@ void drain_sync_stream(struct shim_stream *s, bool boost)
         if (s->kind == VHQ_LEGACY)
             vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
         else if (s->q)
-            vhq_drain_for_end(s->q, boost);
+            vhq_drain(s->q, boost, true);
         context_put(s->ctx);
     }
     if (!s->q || capture_any() || context_unusable(s->ctx))

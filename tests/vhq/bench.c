@@ -81,7 +81,7 @@ static void *buffered(void *arg)
             launch(s, 0);
         total += now() - t;
         atomic_store(&s->hold, 0);
-        vhq_drain(s->q, true);
+        vhq_drain(s->q, true, false);
     }
     s->buffered_ns = total / (COMMANDS / 10 / BATCH) / BATCH;
     return NULL;

@@ -39,7 +39,7 @@ Test(failure, nonfatal_error_leaves_earlier_work_in_flight)
     hold_all(w, true);
     world_call(w, &(struct call){.stream = a, .est_ns = 5000, .fail = 2});
     hold_all(w, false);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert_eq(w->fails, 1);
     vhq_get_stats(w->stream[a].q, &st);
     cr_assert_eq(st.in_flight_now, 1);
@@ -117,7 +117,8 @@ Test(failure, dead_context_does_not_block_buffered_commands)
     launch(w, a, 50);
     for (int i = 0; i < 50; i++)
         world_call(w, &(struct call){.stream = a, .est_ns = 50000, .fail = 700});
-    vhq_drain(w->stream[a].q, false); /* the device does not run: the guard lets the first go */
+    vhq_drain(w->stream[a].q, false,
+              false); /* the device does not run: the guard lets the first go */
     cr_assert_eq(w->fails, 50);
     vhq_sync(w->stream[a].q, false);
     world_free(w);
@@ -157,7 +158,7 @@ Test(failure, command_given_up_by_its_caller_is_skipped)
     }
     int k = launch(w, a, 1);
     hold_all(w, false);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert(submitted(w, k));
     cr_assert(vhq_fence_submitted(f));
     struct vhq_stats st;

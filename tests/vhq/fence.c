@@ -33,7 +33,7 @@ Test(fence, held_record_blocks_wait_and_its_stream)
     cr_assert_not(submitted(w, x));
     cr_assert_not(submitted(w, k));
     atomic_store(&w->stream[a].hold, 0);
-    vhq_drain(w->stream[b].q, false);
+    vhq_drain(w->stream[b].q, false, false);
     cr_assert(submitted(w, r));
     cr_assert_null(check_order(w));
     world_free(w);
@@ -50,11 +50,11 @@ Test(fence, held_wait_blocks_re_record)
     int other = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 10; i++) {
         launch(w, other, 1);
-        vhq_drain(w->stream[other].q, false);
+        vhq_drain(w->stream[other].q, false, false);
     }
     cr_assert_not(submitted(w, again));
     atomic_store(&w->stream[b].hold, 0);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert(w->command[x].submitted < w->command[again].submitted);
     world_free(w);
 }
@@ -69,7 +69,7 @@ Test(fence, wait_uses_the_latest_record)
     int x = wait_event(w, b, 0);
     cr_assert_not(submitted(w, x));
     atomic_store(&w->stream[a].hold, 0);
-    vhq_drain(w->stream[b].q, false);
+    vhq_drain(w->stream[b].q, false, false);
     cr_assert_null(check_order(w));
     world_free(w);
 }
@@ -107,7 +107,7 @@ Test(fence, wakes_the_dispatcher_of_another_context)
     cr_assert_not(submitted(v, k));
     cr_assert_not(vhq_fence_submitted(f));
     atomic_store(&w->stream[0].hold, 0);
-    vhq_drain(v->stream[0].q, false);
+    vhq_drain(v->stream[0].q, false, false);
     cr_assert(submitted(v, k));
     cr_assert(vhq_fence_submitted(f));
     vhq_fence_put(f);
@@ -134,7 +134,7 @@ Test(fence, boosted_drain_reaches_another_context)
     vhq_begin(v->stream[0].q, &req, &cmd);
     cmd->run = NULL;
     vhq_end(v->stream[0].q, NULL, 0);
-    vhq_drain(v->stream[0].q, true);
+    vhq_drain(v->stream[0].q, true, false);
     cr_assert(submitted(w, ahead));
     cr_assert_not(submitted(w, behind));
     vhq_fence_put(f);

@@ -218,7 +218,7 @@ Test(gate, never_separates_overlapping_commands)
     WAIT_FOR(submitted_count(w) == 6);
     cr_assert_eq(w->gate_calls, 0);
     launch(w, a, 500);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert_eq(w->gate_calls, 1);
     device_stop(w);
     end(w);
@@ -233,7 +233,7 @@ Test(gate, refusing_stream_is_under_strict_cap)
         launch(w, a, 60);
     for (int i = 0; i < 5; i++) { /* the dispatcher has been looking */
         world_call(w, &(struct call){.stream = b, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[b].q, false);
+        vhq_drain(w->stream[b].q, false, false);
     }
     cr_assert_leq(in_device(w, a), 4, "%u", in_device(w, a));
     cr_assert_gt(w->mark_calls, 0);
@@ -257,7 +257,7 @@ Test(gate, is_never_placed_while_switched_off)
     device_start(w, 1);
     for (int i = 0; i < 50; i++)
         launch(w, a, 60);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert_eq(w->gate_calls, 0);
     device_stop(w);
     end(w);
@@ -271,7 +271,7 @@ Test(gate, never_lacks_room_for_its_marker)
         launch(w, a, 100);
     struct vhq_stats stats;
     device_start(w, 7);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     device_stop(w);
     vhq_get_stats(w->stream[a].q, &stats);
     cr_assert_eq(stats.gates, 199, "%lu",

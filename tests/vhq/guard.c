@@ -87,13 +87,13 @@ static struct world *stands_before(int *a)
 
 static void *drains(void *q)
 {
-    vhq_drain(q, false);
+    vhq_drain(q, false, false);
     return NULL;
 }
 
 static void *drains_for_end(void *q)
 {
-    vhq_drain_for_end(q, false);
+    vhq_drain(q, false, true);
     return NULL;
 }
 

@@ -21,7 +21,7 @@ Test(hold, nothing_is_submitted_until_release)
         cr_assert(vhq_pending(w->stream[a].q));
         cr_assert_not(vhq_empty(w->stream[a].q));
         atomic_store(&w->stream[a].hold, 0);
-        vhq_drain(w->stream[a].q, false);
+        vhq_drain(w->stream[a].q, false, false);
         cr_assert(submitted(w, first + 5));
         device_finish(w);
     }
@@ -80,7 +80,7 @@ Test(hold, value_wait_follows_all_earlier_commands)
     int early = launch(w, a, 1);
     int wait = world_call(w, &(struct call){.stream = b, .flags = VHQ_UNCOUNTED | VHQ_AFTER_ALL});
     int late = launch(w, other, 1);
-    vhq_drain(w->stream[other].q, false);
+    vhq_drain(w->stream[other].q, false, false);
     dispatcher_looks(w);
     cr_assert(submitted(w, late));
     cr_assert_not(submitted(w, early));
@@ -102,7 +102,7 @@ Test(hold, application_stops_submission_at_once)
         dispatcher_looks(w);
         cr_assert_not(submitted(w, k));
         vhq_release(w->stream[a].q);
-        vhq_drain(w->stream[a].q, false);
+        vhq_drain(w->stream[a].q, false, false);
         cr_assert(submitted(w, k));
         device_finish(w);
     }
@@ -124,7 +124,7 @@ Test(hold, stops_a_queue_in_the_middle)
     /* One may have been on its way. */
     cr_assert_leq(atomic_load(&w->stream[a].submitted), n + 1);
     vhq_release(w->stream[a].q);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert_eq(atomic_load(&w->stream[a].submitted), 2000);
     device_finish(w);
     world_free(w);
@@ -463,7 +463,7 @@ Test(hold, boosted_drain_of_re_record_submits_earlier_waits)
     int x = world_call(w, &(struct call){.stream = b, .what = WAIT});
     int kept = launch(w, b, 1);
     world_call(w, &(struct call){.stream = a, .what = RECORD});
-    vhq_drain(w->stream[a].q, true);
+    vhq_drain(w->stream[a].q, true, false);
     cr_assert(submitted(w, ahead));
     cr_assert(submitted(w, x));
     cr_assert_not(submitted(w, kept));

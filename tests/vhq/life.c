@@ -136,7 +136,7 @@ Test(life, vhqs_may_be_destroyed_during_context_sync)
     struct vhq_stats st;
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
     world_call(w, &(struct call){.stream = a, .flags = VHQ_MUST_BUFFER}); /* it has a ring now */
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     long live = wrap_live;
     device_start(w, 1);
     pthread_create(&t, NULL, syncs, &s);
@@ -189,7 +189,7 @@ static int run_nested(void *payload)
     *(int *)cmd->payload = 5;
     cmd->run = run_deferred;
     vhq_end(nested_queue, NULL, 0);
-    vhq_drain(nested_queue, true);
+    vhq_drain(nested_queue, true, false);
     vhq_sync(nested_queue, true);
     return 0;
 }
@@ -204,7 +204,7 @@ Test(life, a_command_may_itself_make_calls)
     cr_assert_eq(vhq_begin(nested_queue, &req, &cmd), VHQ_BUFFER);
     cmd->run = run_nested;
     vhq_end(nested_queue, NULL, 0);
-    vhq_drain(nested_queue, false);
+    vhq_drain(nested_queue, false, false);
     cr_assert_eq(nested_result, 2);
     cr_assert_eq(nested_deferred, 5);
     cr_assert_not(vhq_in_dispatcher());
@@ -218,7 +218,7 @@ static int child(struct world *w)
         launch(w, 0, 100000);
         world_call(w, &(struct call){.stream = 0, .what = i % 2 ? WAIT : RECORD});
     }
-    vhq_drain(w->stream[0].q, true);
+    vhq_drain(w->stream[0].q, true, false);
     vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     vhq_sync(w->stream[0].q, false);
     vhq_set_sync(w->set, false);

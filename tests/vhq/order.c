@@ -227,7 +227,7 @@ Test(order, boosted_drain_submits_exactly_its_dependencies)
                 need[i] = need[k] && follows(w, i, k);
             expected += need[i];
         }
-        vhq_drain(w->stream[x].q, true);
+        vhq_drain(w->stream[x].q, true, false);
         for (int i = 0; i < calls; i++)
             cr_assert_eq(submitted(w, i), need[i], "seed %u: command %d", seed, i);
         cr_assert_eq(submitted_count(w), expected);

@@ -56,7 +56,7 @@ Test(parts, each_takes_room_of_its_own)
         complete_one(k, i + 1);
         cr_assert_eq(went(k), i + 1);
     }
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
 }
 
 Test(parts, hold_stops_the_rest_of_a_command)
@@ -72,7 +72,7 @@ Test(parts, hold_stops_the_rest_of_a_command)
     cr_assert(vhq_pending(w->stream[a].q));
     atomic_store(&w->stream[a].hold, 0);
     device_start(w, 1);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     device_stop(w);
     cr_assert_eq(went(k), PARTS);
 }
@@ -111,7 +111,7 @@ Test(parts, reset_drops_none_of_a_command_already_begun)
 Test(parts, failure_ends_the_command)
 {
     int k = world_call(w, &(struct call){.stream = a, .est_ns = 1000, .parts_of = 3, .fail = 1});
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert_eq(went(k), 1);
 }
 

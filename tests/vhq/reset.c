@@ -74,7 +74,7 @@ Test(reset, keeps_the_command_that_is_being_submitted)
     WAIT_FOR(atomic_load(&w->in_run) == 1);
     cr_assert_eq(vhq_reset(w->stream[a].q), 9);
     atomic_store(&w->run_wait, 0);
-    vhq_drain(w->stream[a].q, false);
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert_eq(submitted_count(w), 1);
     cr_assert_eq(dropped_count(w), 9);
     cr_assert_null(check_order(w));
@@ -93,7 +93,7 @@ Test(reset, releases_fences_and_their_waiters)
     int again = world_call(w, &(struct call){.stream = b, .what = RECORD});
     cr_assert_not(submitted(w, x));
     cr_assert_eq(vhq_reset(w->stream[a].q), 2);
-    vhq_drain(w->stream[b].q, false);
+    vhq_drain(w->stream[b].q, false, false);
     cr_assert(submitted(w, x));
     cr_assert(submitted(w, again));
     cr_assert_not(submitted(w, y));
@@ -103,7 +103,7 @@ Test(reset, releases_fences_and_their_waiters)
 
 static void *drains(void *arg)
 {
-    vhq_drain(arg, false);
+    vhq_drain(arg, false, false);
     return NULL;
 }
 

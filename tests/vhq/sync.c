@@ -128,7 +128,7 @@ Test(sync, drain_of_a_set_does_not_wait_for_later_commands)
     pthread_join(drainer, NULL);
     cr_assert(submitted(w, earlier));
     cr_assert_not(submitted(w, later));
-    vhq_drain(w->stream[b].q, false); /* a's held command does not matter to it */
+    vhq_drain(w->stream[b].q, false, false); /* a's held command does not matter to it */
     atomic_store(&w->stream[a].hold, 0);
     world_free(w);
 }

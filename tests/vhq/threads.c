@@ -24,7 +24,7 @@ static void random_act(struct producer *p)
     int stream =
         rnd(&p->seed, 3) && !p->shared_only ? p->own : (int)rnd(&p->seed, (uint32_t)w->streams);
     if (what == 0)
-        vhq_drain(w->stream[stream].q, rnd(&p->seed, 2) == 0);
+        vhq_drain(w->stream[stream].q, rnd(&p->seed, 2) == 0, false);
     else if (what == 1)
         vhq_sync(w->stream[stream].q, rnd(&p->seed, 2) == 0);
     else if (what == 2)

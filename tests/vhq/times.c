@@ -41,7 +41,7 @@ static void hold(struct world *w, int stream)
 static void release(struct world *w, int stream)
 {
     atomic_store(&w->stream[stream].hold, 0);
-    vhq_drain(w->stream[stream].q, false);
+    vhq_drain(w->stream[stream].q, false, false);
     device_finish(w);
 }
 

@@ -82,7 +82,7 @@ static void follows_in_time(bool held)
     cr_assert_not(submitted(w, behind));
     clock_advance(200 * NS_PER_MS);
     dispatcher_looks(w);
-    vhq_drain(c.q, false);
+    vhq_drain(c.q, false, false);
     cr_assert(submitted(w, behind));
     cr_assert(vhq_calling(c.q));
     caller_end(&c);

@@ -76,15 +76,6 @@ static bool blocked_behind(const struct vhq_set *s)
     return behind;
 }
 
-/* A thread waits until something is submitted, where natively no thread waits for that. */
-static bool blocked_presses(const struct vhq_set *s)
-{
-    bool presses = waiter_presses(s);
-    for (const struct vhq *q = s->all; q && !presses; q = q->next)
-        presses = peek(q->turns) != 0 || peek(q->waiting) != 0;
-    return presses;
-}
-
 /* What the guard let in has taken its part of the time. */
 static bool blocked_enough(const struct vhq_set *s, uint64_t now)
 {
@@ -141,7 +132,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
         s->admitted_ns = 0;
     }
     s->blocked_since_ns = 0;
-    s->admits_part = cap_client_above(s) && !blocked_presses(s) && !MUTANT(guard_unbounded);
+    s->admits_part = cap_client_above(s) && !waiter_presses(s) && !MUTANT(guard_unbounded);
     if (s->admitted == 0 || s->admits != 0 || blocked_enough(s, now) ||
         word_read(s->cfg.shift) / VHQ_SHIFT_PROGRESS != s->beat)
         s->admitted = 1;

@@ -575,8 +575,8 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
     s->backoff_ns = 0;
     if (unlikely(s->blocked_since_ns != 0 || s->stands))
         blocked_progress(s, now);
-    if (unlikely(s->trials != 0))
-        measure_tried(s);
+    if (unlikely(s->trials != 0) && --s->trials == 0)
+        measure_above(s);
 }
 
 void cap_poll_words(struct vhq_set *s, uint64_t now)

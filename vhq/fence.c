@@ -24,14 +24,9 @@ static struct {
     struct vhq_fence *free;
 } lists[LISTS] = {[0 ... LISTS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
-static bool forked(void)
-{
-    return unlikely(atomic_load_explicit(&vhq_forked, memory_order_relaxed));
-}
-
 struct vhq_fence *vhq_fence_new(void)
 {
-    if (forked()) {
+    if (unlikely(peek(vhq_forked))) {
         struct vhq_fence *one = calloc(1, sizeof(*one));
         if (one) {
             one->home = HOMELESS;
@@ -78,7 +73,7 @@ void vhq_fence_put(struct vhq_fence *f)
         return;
     if (unlikely(f->home == HOMELESS)) {
         free(f);
-    } else if (!forked()) {
+    } else if (likely(!peek(vhq_forked))) {
         lock_take(&lists[f->home].lock, RANK_FENCES);
         f->next = lists[f->home].free;
         lists[f->home].free = f;

@@ -224,16 +224,15 @@ enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_BUFFER, BEGUN_FAST };
 
 struct vhq {
     /* The producer side, under `lock`. */
-    _Atomic uint32_t lock; /* see lock.h */
+    _Atomic uint32_t lock; /* see queue_lock */
     struct vhq_set *set;
     struct vhq_desc desc;
     _Atomic(const _Atomic uint32_t *) hold; /* desc.hold, or measure_choose_hold's choice */
     struct {
         _Atomic uint32_t how; /* enum begun; read without the lock (vhq_calling) */
         uint16_t flags;
-        bool counted;
         uint32_t load;
-        struct vhq_fence *after, *signals;
+        struct vhq_fence *after, *signals; /* `after` only if the wait is counted */
         struct slot *slot;
     } cur;
     _Atomic uint32_t waiting; /* inline callers that wait without a ring (out of memory) */
@@ -461,7 +460,12 @@ static inline void set_unlock(struct vhq_set *s)
 {
     lock_give(&s->lock, RANK_SET);
 }
-/* The producer lock: see lock.h. */
+/*
+ * A producer lock is a word, because each call takes one: while it is free that costs an exchange,
+ * and a mutex of libc ten times as much. It is the only lock held across calls of the driver: calls
+ * for one stream reach the driver in order. Other callers for that stream wait, for as long as a
+ * deferred command may take in the driver. A thread knows how many it holds: see vhq_inside.
+ */
 enum { WORD_FREE, WORD_TAKEN, WORD_AWAITED };
 void queue_lock_await(struct vhq *q);
 static inline bool queue_trylock(struct vhq *q)
@@ -722,7 +726,7 @@ enum { AHEAD_NS = 256, AHEAD_MOST = UINT16_MAX };
 void measure_unit(struct vhq *q, uint32_t value, uint64_t now);
 void measure_scale(struct vhq_set *s, uint32_t scale);
 void measure_begin(struct vhq_set *s);
-void measure_tried(struct vhq_set *s); /* one more of the trials is over */
+void measure_above(struct vhq_set *s); /* again, when share_of or trials has changed */
 void measure_relax(struct vhq_set *s);
 void measure_choose_hold(struct vhq *q);
 /* How much of an estimate has surely run in `ns`. */
@@ -875,7 +879,8 @@ struct goal {
 /* Waits unless the goal is reached. Takes and drops the set's lock. Returns 0 or -ETIMEDOUT. A
  * signal handler may leave it by a jump. */
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
-/* Does a waiter wait for what natively no thread waits for? Set's lock held. */
+/* Does a thread wait until something is submitted, where natively no thread waits for that? Set's
+ * lock held. */
 bool waiter_presses(const struct vhq_set *s);
 /* Set's lock held. A command of q was retired. Or q is gone: its waiters end, though what the rule
  * of the legacy stream puts ahead may be buffered: one may have left by a jump and destroyed q. */

@@ -8,10 +8,6 @@
 #ifndef CUTIN_VHQ_LOCK_H
 #define CUTIN_VHQ_LOCK_H
 
-#include "common/futex.h"
-#include "common/likely.h"
-#include "vhq/vhq.h"
-
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -60,12 +56,5 @@ static inline void lock_give(pthread_mutex_t *mutex, enum rank rank)
     lock_has(rank, -1);
     pthread_mutex_unlock(mutex);
 }
-
-/*
- * A producer lock is a word, because each call takes one: while it is free that costs an exchange,
- * and a mutex of libc ten times as much. It is the only lock held across calls of the driver: calls
- * for one stream reach the driver in order. Other callers for that stream wait, for as long as a
- * deferred command may take in the driver. A thread knows how many it holds: see vhq_inside.
- */
 
 #endif

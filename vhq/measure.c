@@ -65,7 +65,7 @@ void measure_relax(struct vhq_set *s)
                           memory_order_relaxed);
 }
 
-static void measure_above(struct vhq_set *s)
+void measure_above(struct vhq_set *s)
 {
     static const _Atomic uint32_t somebody = 1, nobody = 0;
     bool tried = s->cfg.above && (s->trials == 0 || MUTANT(alone_untried));
@@ -128,12 +128,6 @@ void measure_begin(struct vhq_set *s)
     s->since_long = RECALL;
     measure_scale(s, s->cfg.untried ? SCALE_MOST : SCALE_ONE);
     measure_above(s);
-}
-
-void measure_tried(struct vhq_set *s)
-{
-    if (--s->trials == 0)
-        measure_above(s);
 }
 
 static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)

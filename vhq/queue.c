@@ -79,9 +79,8 @@ static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16
     submit_before(q, flags);
     begun(q, BEGUN_INLINE);
     q->cur.flags = flags;
-    q->cur.after = req->after;
+    q->cur.after = fence_begun(req->after) && fence_wait_begin(req->after) ? req->after : NULL;
     q->cur.signals = req->signals;
-    q->cur.counted = fence_begun(req->after) && fence_wait_begin(req->after);
     if (req->signals) {
         q->cur.flags |= SLOT_RECORD;
         atomic_fetch_or(&req->signals->state, FENCE_BEGUN);
@@ -357,7 +356,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
         bump(q->inlined, 1u);
         if (trace_on())
             traced_queue(TRACE_SUBMITTED, q, NEVER, 0, 0);
-        if (q->cur.counted)
+        if (q->cur.after)
             fence_wait_end(q->cur.after);
         if (q->cur.signals)
             fence_signal(q->cur.signals);

@@ -44,21 +44,6 @@ static void account_add(struct account *a, int64_t ran, int64_t done, int64_t ah
     a->owed_ns = a->owed_ns < -ahead ? -ahead : a->owed_ns > most ? most : a->owed_ns;
 }
 
-static void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out)
-{
-    struct used *u = &s->used;
-    int64_t done = (int64_t)(est_ns - u->est_ns), ahead = (int64_t)peek(s->area_ns);
-    int64_t least = u->weights.least, most = u->weights.most, ran = (int64_t)u->busy_ns;
-    if (s->scale > most) /* estimates are too low, or others ran */
-        most = s->scale;
-    account_add(&u->high, ran, done * most / SCALE_ONE, ahead * most / SCALE_ONE, u->busy);
-    account_add(&u->sure, ran, done * least / SCALE_ONE, ahead * least / SCALE_ONE, u->busy);
-    u->est_ns = est_ns;
-    u->busy_ns = 0;
-    out->gpu_ns = u->high.ns;
-    out->sure_ns = u->sure.ns;
-}
-
 /* ---- counters -------------------------------------------------------------------------------- */
 
 void stats_add(struct vhq_stats *sum, struct vhq *q)
@@ -110,7 +95,17 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
         stats_add(out, q);
         est_ns += peek(q->loose_ns);
     }
-    used_sum(set, est_ns, out);
+    struct used *u = &set->used;
+    int64_t done = (int64_t)(est_ns - u->est_ns), ahead = (int64_t)peek(set->area_ns);
+    int64_t least = u->weights.least, most = u->weights.most, ran = (int64_t)u->busy_ns;
+    if (set->scale > most) /* estimates are too low, or others ran */
+        most = set->scale;
+    account_add(&u->high, ran, done * most / SCALE_ONE, ahead * most / SCALE_ONE, u->busy);
+    account_add(&u->sure, ran, done * least / SCALE_ONE, ahead * least / SCALE_ONE, u->busy);
+    u->est_ns = est_ns;
+    u->busy_ns = 0;
+    out->gpu_ns = u->high.ns;
+    out->sure_ns = u->sure.ns;
     uint64_t budget = peek(set->budget_us) * NS_PER_US;
     out->long_ns = set->long_ns > budget + budget / 2 ? set->long_ns : 0;
     set_unlock(set);

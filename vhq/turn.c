@@ -105,7 +105,7 @@ void turn_inline(struct turn *t)
         .flags = q->cur.flags,
         .load = q->cur.load,
         .ticket = NEVER,
-        .after = q->cur.counted ? q->cur.after : NULL,
+        .after = q->cur.after,
         .signals = q->cur.signals,
     };
     t->begun = true;

@@ -105,7 +105,10 @@ bool waiter_presses(const struct vhq_set *s)
         if (!w->goal.for_end)
             return true;
     }
-    return false;
+    bool presses = false;
+    for (const struct vhq *q = s->all; q && !presses; q = q->next)
+        presses = peek(q->turns) != 0 || peek(q->waiting) != 0;
+    return presses;
 }
 
 void waiter_check(struct vhq_set *s, const struct vhq *q, bool gone)

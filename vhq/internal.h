@@ -14,8 +14,6 @@
  *     that goes into the driver and may wait there (turn.c);
  *   - else, while the ring is empty, the holder of the producer lock (the inline path);
  *   - else no thread, and the dispatcher may take it.
- *
- * Lock order, and what a thread must not call while it holds a lock: lock.h.
  */
 #ifndef CUTIN_VHQ_INTERNAL_H
 #define CUTIN_VHQ_INTERNAL_H
@@ -30,7 +28,6 @@
 #include "common/mutant.h"
 #include "common/probe.h"
 #include "common/trace.h"
-#include "vhq/lock.h"
 #include "vhq/vhq.h"
 
 #define NEVER UINT64_MAX
@@ -88,6 +85,60 @@ static inline uint64_t between(uint64_t least, uint64_t x, uint64_t most)
 static inline uint64_t sub_floor(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
+}
+
+/*
+ * ---- locks, by rank ----------------------------------------------------------------------------
+ *
+ * A thread that has one takes none of a lower rank, and of the same rank only another producer
+ * lock: a graph has a command in a queue of each device that it reaches. A thread that only tries
+ * may come in any order. Code under a set's or the registry's lock calls neither the driver nor a
+ * command: lock_none_inside says so where these are called. Debug builds assert all of it; other
+ * builds pay nothing.
+ */
+
+enum rank { RANK_QUEUE, RANK_REGISTRY, RANK_SET, RANK_FENCES, RANKS };
+
+#ifndef NDEBUG
+extern _Thread_local int32_t vhq_t_locks[RANKS] __attribute__((tls_model("initial-exec")));
+#endif
+static inline void lock_may(enum rank rank)
+{
+    for (int r = rank == RANK_QUEUE ? RANK_REGISTRY : (int)rank; r < RANKS; r++)
+        assert(vhq_t_locks[r] == 0);
+}
+static inline void lock_has(enum rank rank, int32_t more)
+{
+#ifndef NDEBUG
+    vhq_t_locks[rank] += more;
+#endif
+    assert(vhq_t_locks[rank] >= 0);
+    (void)rank, (void)more;
+}
+static inline void lock_none_inside(void)
+{
+    lock_may(RANK_REGISTRY);
+}
+
+static inline void lock_take(pthread_mutex_t *mutex, enum rank rank)
+{
+    lock_may(rank);
+    pthread_mutex_lock(mutex);
+    lock_has(rank, 1);
+}
+
+static inline bool lock_try(pthread_mutex_t *mutex, enum rank rank)
+{
+    if (pthread_mutex_trylock(mutex) != 0)
+        return false;
+    lock_has(rank, 1);
+    return true;
+}
+
+static inline void lock_give(pthread_mutex_t *mutex, enum rank rank)
+{
+    lock_has(rank, -1);
+    pthread_mutex_unlock(mutex);
 }
 
 /* ---- fence.c --------------------------------------------------------------------------------- */

@@ -428,15 +428,6 @@ void queue_free(struct vhq *q)
     free(q);
 }
 
-/* Producer lock held. Takes the right from a call in the driver; one that returns is waited for. */
-static void queue_revoke_turn(struct vhq *q)
-{
-    set_lock(q->set);
-    q->awaited = true;
-    turn_revoke(q);
-    set_unlock(q->set);
-}
-
 /* A thread that walks the list of all may stand on it: the last pin frees it. */
 void queue_unpin(struct vhq *q)
 {
@@ -478,7 +469,11 @@ bool vhq_leave(struct vhq *q, bool marks)
         return false;
     vhq_drain(q, true, false);
     queue_lock(q);
-    queue_revoke_turn(q);
+    set_lock(q->set);
+    q->awaited =
+        true; /* a call in the driver loses the right, and one that returns is waited for */
+    turn_revoke(q);
+    set_unlock(q->set);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
     q->marks = marks;
@@ -517,9 +512,9 @@ void vhq_destroy(struct vhq *q)
     /* From here on no other thread calls ops for it, or begins to. */
     queue_lock(q);
     set_lock(q->set);
-    q->dead = true;
+    q->dead = q->awaited = true;
+    turn_revoke(q);
     set_unlock(q->set);
-    queue_revoke_turn(q);
     queue_give(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);

@@ -15,7 +15,6 @@
  * are so long that little is lost (scheduler/peers/shifts.c).
  */
 #include "vhq/internal.h"
-#include "common/mutant.h"
 
 enum { FEWEST = 32 /* commands of a shift: longer ones would lose too much at its end */ };
 

@@ -71,7 +71,8 @@ void dispatcher_retire(struct vhq *q, enum running running)
 {
     struct vhq_set *s = q->set;
     ring_pop(&q->ring);
-    heads_next(q, running == RUN_TURN);
+    s->plain &= running != RUN_TURN; /* else the next head stands behind a call in the driver */
+    heads_note(s, ring_head(&q->ring));
     q->begun = false;
     atomic_store_explicit(&q->running, running, memory_order_release);
     /* Release: a thread that finds nothing buffered also finds it submitted, and may go inline. */

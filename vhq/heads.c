@@ -32,12 +32,6 @@ static void rise(struct vhq_set *s, uint32_t i)
     s->head[i] = moved;
 }
 
-/* A vHQ has this head now; NULL: none. */
-static void heads_note(struct vhq_set *s, const struct slot *slot)
-{
-    s->plain &= !slot || !(slot->flags & (VHQ_UNCOUNTED | SLOT_TURN));
-}
-
 void heads_adopt(struct vhq_set *s)
 {
     if (!atomic_load_explicit(&s->fresh_ready, memory_order_relaxed))
@@ -49,12 +43,6 @@ void heads_adopt(struct vhq_set *s)
         s->head[s->heads] = (struct head){slot ? slot->ticket : 0, q};
         rise(s, s->heads++);
     }
-}
-
-void heads_next(struct vhq *q, bool behind_turn)
-{
-    q->set->plain &= !behind_turn;
-    heads_note(q->set, ring_head(&q->ring));
 }
 
 void heads_is(struct vhq_set *s, uint32_t place, uint64_t ticket)

@@ -873,8 +873,11 @@ struct job {
 };
 /* Takes in the vHQs that are newly not empty. */
 void heads_adopt(struct vhq_set *s);
-/* The vHQ has another head, or none; that may stand behind a call in the driver. */
-void heads_next(struct vhq *q, bool behind_turn);
+/* A vHQ has this head now; NULL: none. */
+static inline void heads_note(struct vhq_set *s, const struct slot *slot)
+{
+    s->plain &= !slot || !(slot->flags & (VHQ_UNCOUNTED | SLOT_TURN));
+}
 /* The vHQ at this place has a later ticket now (heads_is), or is empty and leaves. */
 void heads_is(struct vhq_set *s, uint32_t place, uint64_t ticket);
 void heads_leaves(struct vhq_set *s, uint32_t place);

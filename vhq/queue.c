@@ -470,8 +470,7 @@ bool vhq_leave(struct vhq *q, bool marks)
     vhq_drain(q, true, false);
     queue_lock(q);
     set_lock(q->set);
-    q->awaited =
-        true; /* a call in the driver loses the right, and one that returns is waited for */
+    q->awaited = true; /* a call in the driver loses the right; one that returns is waited for */
     turn_revoke(q);
     set_unlock(q->set);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)

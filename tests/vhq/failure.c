@@ -117,8 +117,8 @@ Test(failure, dead_context_does_not_block_buffered_commands)
     launch(w, a, 50);
     for (int i = 0; i < 50; i++)
         world_call(w, &(struct call){.stream = a, .est_ns = 50000, .fail = 700});
-    vhq_drain(w->stream[a].q, false,
-              false); /* the device does not run: the guard lets the first go */
+    /* the device does not run: the guard lets the first go */
+    vhq_drain(w->stream[a].q, false, false);
     cr_assert_eq(w->fails, 50);
     vhq_sync(w->stream[a].q, false);
     world_free(w);

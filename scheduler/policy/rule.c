@@ -164,16 +164,7 @@ void subject_clear(struct subject *who)
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-/* To the kernel the highest id means "no user". */
-static int parse_id(const char *text, uint32_t *id)
-{
-    uint64_t n;
-
-    if (!number_read(text, 0, UINT32_MAX - 1, &n))
-        return -EINVAL;
-    *id = (uint32_t)n;
-    return 0;
-}
+#define ID_MOST (UINT32_MAX - 1) /* to the kernel the highest id means "no user" */
 
 enum form { EVERYBODY, USER, UIDS, GROUP, GID, CGROUP, ACCOUNT, FORMS };
 static const struct {
@@ -196,7 +187,6 @@ static int rule_parse(struct rule *rule, const char *text)
     const struct group *group;
     enum form form = 0;
     size_t length;
-    int rc;
 
     while (form < FORMS && strncmp(text, forms[form].word, strlen(forms[form].word)) != 0)
         form++;
@@ -216,16 +206,16 @@ static int rule_parse(struct rule *rule, const char *text)
         last = strchr(range, '-');
         if (last)
             *last++ = '\0';
-        rc = parse_id(range, &rule->first);
-        if (rc == 0)
-            rc = parse_id(last ? last : range, &rule->last);
-        return rc == 0 && rule->last < rule->first ? -EINVAL : rc;
+        if (!number_read(range, 0, ID_MOST, &rule->first) ||
+            !number_read(last ? last : range, rule->first, ID_MOST, &rule->last))
+            return -EINVAL;
+        return 0;
     case GROUP:
         group = getgrnam(text);
         rule->first = group ? group->gr_gid : 0;
         return group ? 0 : -ENOENT;
     case GID:
-        return parse_id(text, &rule->first);
+        return number_read(text, 0, ID_MOST, &rule->first) ? 0 : -EINVAL;
     case CGROUP: /* a pattern for the whole tree would match everything, and is refused */
         for (length = strlen(text); length > 0 && text[length - 1] == '/';)
             length--;

@@ -45,7 +45,7 @@ uint32_t id_known(uint32_t id, const char *map);
  * batch job. */
 struct rule {
     enum rule_kind { RULE_EVERYBODY, RULE_USERS, RULE_GROUP, RULE_CGROUP, RULE_ACCOUNT } kind;
-    uint32_t first, last; /* ids; a group has one */
+    uint64_t first, last; /* ids; a group has one */
     char *path;           /* of a cgroup: a pattern, which also covers what is below */
     char account[JOB_ACCOUNT];
 };

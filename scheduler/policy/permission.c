@@ -6,16 +6,11 @@
 
 #include "common/level.h"
 
-/* Whether `contained` says that the subject is judged by its cgroup alone: its user ids count for
- * nothing. A subject whose cgroup is not known could be in any, and so counts as contained. */
-static bool is_contained(const struct conf *conf, const struct subject *who)
-{
-    return conf->contained.count > 0 && (!who->cgroups || rules_match(&conf->contained, who, true));
-}
-
+/* `contained` says who is judged by its cgroup alone: its user ids count for nothing. A subject whose
+ * cgroup is not known could be in any, and so counts as contained. */
 const char *permission_cgroup(const struct conf *conf, const struct subject *who)
 {
-    if (!is_contained(conf, who))
+    if (!conf->contained.count || (who->cgroups && !rules_match(&conf->contained, who, true)))
         return NULL;
     return who->cgroups ? who->cgroups : "";
 }
@@ -24,24 +19,24 @@ bool permission_same(const struct conf *conf, const struct subject *a, const str
 {
     if (a->uid != b->uid || a->uid == ID_UNKNOWN)
         return false;
-    if (!is_contained(conf, a) && !is_contained(conf, b))
+    if (!permission_cgroup(conf, a) && !permission_cgroup(conf, b))
         return true;
     return a->cgroups && b->cgroups && strcmp(a->cgroups, b->cgroups) == 0;
 }
 
 static bool trusted(const struct conf *conf, const struct subject *who)
 {
-    return (who->uid == conf->owner || who->uid == 0) && !is_contained(conf, who);
+    return (who->uid == conf->owner || who->uid == 0) && !permission_cgroup(conf, who);
 }
 
 bool permission_control(const struct conf *conf, const struct subject *who)
 {
-    return trusted(conf, who) || rules_match(&conf->control, who, is_contained(conf, who));
+    return trusted(conf, who) || rules_match(&conf->control, who, permission_cgroup(conf, who));
 }
 
 uint32_t permission_level(const struct conf *conf, const struct subject *who, uint32_t asked)
 {
-    bool contained = is_contained(conf, who);
+    bool contained = permission_cgroup(conf, who);
     uint32_t highest = PAGE_LEVELS - 1;
 
     if (trusted(conf, who))
@@ -59,14 +54,14 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
     char name[JOB_ACCOUNT + 64], rule[PATH_MAX + 8];
     size_t length, most = 1;
 
-    if (is_contained(conf, who) && !who->cgroups) {
+    if (permission_cgroup(conf, who) && !who->cgroups) {
         snprintf(out, size,
                  "no rule can give process %d level %s: %s has `contained`, and cutind cannot find "
                  "the cgroup of that process, which may be in another PID namespace",
                  (int)who->pid, level, conf->path);
         return;
     }
-    if (is_contained(conf, who)) {
+    if (permission_cgroup(conf, who)) {
         /* Of several hierarchies the one with the longest path. */
         while ((path = cgroups_next(&lines, &length)))
             if (length > most) {

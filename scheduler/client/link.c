@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -412,9 +413,14 @@ static int link_receive(void)
     union message m;
     int fd, rc;
 
-    while ((rc = connection_receive(&self.connection, &m, &fd)) == 0 || rc == -EOPNOTSUPP) {
-        if (rc != 0)
+    for (;;) {
+        if (!connection_ours(&self.connection))
+            return -EBADF;
+        rc = message_receive(self.connection.fd, TO_CLIENT, &m, &fd);
+        if (rc == -EOPNOTSUPP)
             continue; /* of a later release; this one does not know it */
+        if (rc != 0)
+            break;
         bool expected =
             handlers[m.header.type] && (self.link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
                                         m.header.type == MESSAGE_DONE);
@@ -580,8 +586,8 @@ bool link_end(uint64_t by_ns)
     pthread_mutex_lock(&self.lock);
     if (self.own_table)
         bell_ring();
-    else
-        connection_shutdown(&self.connection);
+    else if (connection_ours(&self.connection))
+        shutdown(self.connection.fd, SHUT_RDWR); /* wakes the thread if it polls */
     pthread_mutex_unlock(&self.lock);
     if (!futex_wait_change(&self.link_ended, 0, by_ns))
         return false;

@@ -106,19 +106,7 @@ void connection_close(struct connection *c)
     c->fd = -1;
 }
 
-void connection_shutdown(const struct connection *c)
-{
-    if (connection_ours(c))
-        shutdown(c->fd, SHUT_RDWR);
-}
-
 int connection_send(struct connection *c, const union message *m)
 {
     return connection_ours(c) ? message_send(c->fd, m, -1) : -EBADF;
-}
-
-int connection_receive(struct connection *c, union message *m, int *fd)
-{
-    *fd = -1;
-    return connection_ours(c) ? message_receive(c->fd, TO_CLIENT, m, fd) : -EBADF;
 }

@@ -39,11 +39,9 @@ struct connection {
  * thread's table belong to the application. */
 int connection_open(struct connection *c, const char *path, bool among_others);
 void connection_close(struct connection *c);
-/* Shuts the socket down, so that a thread that polls it wakes up. The descriptor stays open. */
-void connection_shutdown(const struct connection *c);
+/* Whether the descriptor is still this socket. */
 bool connection_ours(const struct connection *c);
-/* As message_send and message_receive; -EBADF if the descriptor is no longer this socket. */
+/* As message_send; -EBADF if the descriptor is no longer this socket. */
 int connection_send(struct connection *c, const union message *m);
-int connection_receive(struct connection *c, union message *m, int *fd);
 
 #endif

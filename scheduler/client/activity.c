@@ -314,10 +314,8 @@ void activity_tick(struct activity *a, uint64_t now_ns)
 bool activity_lingering(const struct activity *a)
 {
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
-        for (uint32_t level = 0; level < PAGE_LEVELS; level++)
-            if (atomic_load(&a->device[dev].linger_until_ns[level]) ||
-                atomic_load(&a->device[dev].announced_until_ns[level]))
-                return true;
+        if (highest_of(&a->device[dev], false) < PAGE_LEVELS)
+            return true;
     return false;
 }
 

@@ -13,10 +13,8 @@
 #include "scheduler/policy/rule.h"
 #include "scheduler/wire/page.h"
 
-#define CONF_PATH_MAX 256u
-
 struct conf {
-    char path[CONF_PATH_MAX]; /* the file that was read or, without one, where it would be */
+    char path[256]; /* the file that was read or, without one, where it would be */
     bool loaded;
     uid_t owner; /* the user that this daemon runs as */
     struct rules allow[PAGE_LEVELS], control;

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/clock.h"
 #include "common/futex.h"
@@ -353,16 +354,17 @@ uint32_t client_page_generation(void)
 
 struct cutin_page *client_page_alias(uint32_t *generation)
 {
-    struct cutin_page *alias = NULL;
+    void *alias = MAP_FAILED;
 
     if (!usable(0, 0))
         return NULL;
     pthread_mutex_lock(&self.lock);
+    /* mremap(2): with an old size of 0 it maps shared memory once more, and keeps the old mapping. */
     if (self.link == LINK_UP)
-        alias = page_alias(self.page);
+        alias = mremap(self.page, 0, sizeof(*self.page), MREMAP_MAYMOVE);
     *generation = atomic_load(&self.generation);
     pthread_mutex_unlock(&self.lock);
-    return alias;
+    return alias == MAP_FAILED ? NULL : alias;
 }
 
 uint32_t client_level(void)

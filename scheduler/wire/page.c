@@ -155,15 +155,6 @@ void page_unmap(struct cutin_page *page)
         munmap(page, SIZE);
 }
 
-struct cutin_page *page_alias(struct cutin_page *page)
-{
-    /* mremap(2): with an old size of 0 it maps shared memory once more and keeps the old
-     * mapping. */
-    void *alias = mremap(page, 0, SIZE, MREMAP_MAYMOVE);
-
-    return alias == MAP_FAILED ? NULL : alias;
-}
-
 uint32_t page_held_levels(uint32_t level, uint32_t granted)
 {
     uint32_t mask = 0;

@@ -218,9 +218,6 @@ void page_unmap_other(struct cutin_page *page);
 /* Puts private memory, zero but for its header, over the page at the same address. */
 int page_make_private(struct cutin_page *page);
 void page_unmap(struct cutin_page *page);
-/* A second mapping of a page that was mapped from a descriptor; its first PAGE_LEAST bytes may be
- * used. NULL: the page is private memory, or there is no memory left. */
-struct cutin_page *page_alias(struct cutin_page *page);
 
 /* The levels that work of `level` holds in a client with level `granted`, as a mask. A stream never
  * counts as higher than what was granted. */

@@ -76,35 +76,27 @@ static uint32_t long_us(const struct peer_device *mine)
                                 memory_order_relaxed);
 }
 
-/* It is held by the policy, and what it had in flight when its turn ended still runs. */
-static bool overruns(const struct peer_device *mine, bool gets_on)
-{
-    const struct page_device *page = device_page(mine);
-
-    return !gets_on && !MUTANT(overrun_untold) && figure_read(&page->counters.in_flight) &&
-           (atomic_load_explicit(&page->want[mine->peer->lowest % PAGE_LEVELS],
-                                 memory_order_relaxed) &
-            PAGE_BIT_POLICY);
-}
-
 /* After two scans in a row that find no work, it has done all its work. */
 static void look(struct peer_device *mine, uint64_t now)
 {
     const struct peer *p = mine->peer;
+    const struct page_device *page = device_page(mine);
     const struct device_work *work = &mine->device->work;
     uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
     uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
     uint64_t done = stand_progress(mine);
     bool lacked = mine->lacks, rests = above_rests(mine, now),
-         gets_on = done != mine->done || !device_has_work(device_page(mine));
+         gets_on = done != mine->done || !device_has_work(page);
     /* Or one of its commands outlasts the longest shift, and so runs in those of others, too. */
     bool standing = stands(mine, round_ns, rests, gets_on, now) ||
                     (rests && long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
-                     !MUTANT(long_has_shifts)),
-         overrun = overruns(mine, gets_on);
+                     !MUTANT(long_has_shifts));
+    /* It is held by the policy, and what it had in flight when its turn ended still runs. */
+    bool overrun =
+        !gets_on && !MUTANT(overrun_untold) && figure_read(&page->counters.in_flight) &&
+        (atomic_load_explicit(&page->want[level], memory_order_relaxed) & PAGE_BIT_POLICY);
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
-    bool works =
-        p->queues && !p->paused && p->lowest < PAGE_LEVELS && device_has_work(device_page(mine));
+    bool works = p->queues && !p->paused && p->lowest < PAGE_LEVELS && device_has_work(page);
 
     mine->done = done;
     mine->sliced = works && rests && (standing || overrun);

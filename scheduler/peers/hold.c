@@ -48,11 +48,9 @@ const struct peer *hold_next_holder(const struct peer *peers, const struct devic
 static size_t name_print(char *out, size_t size, const struct peer *p)
 {
     char name[PAGE_NAME + 1];
-    int n;
 
     snprintf(name, sizeof(name), "%.*s", (int)PAGE_NAME, p->name);
-    n = snprintf(out, size, "process %d (%s)", (int)p->who.pid, printable(name));
-    return n > 0 && (size_t)n < size ? (size_t)n : 0;
+    return (size_t)snprintf(out, size, "process %d (%s)", (int)p->who.pid, printable(name));
 }
 
 static void say(const struct peer *peers, const struct peer_device *at, const struct hold *hold)

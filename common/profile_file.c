@@ -150,21 +150,20 @@ void profile_folder(char out[PROFILE_PATH])
         out[0] = '\0';
 }
 
-int folder_own(const char *folder, mode_t mode, mode_t *is)
+int folder_own(const char *folder, mode_t mode)
 {
     struct stat st;
 
     if ((mkdir(folder, mode) != 0 && errno != EEXIST) || stat(folder, &st) != 0)
         return -errno;
-    *is = st.st_mode;
-    return st.st_uid == geteuid() ? 0 : -EPERM;
+    return st.st_uid == geteuid() ? (int)st.st_mode : -EPERM;
 }
 
 /* Makes the folder and its parent; what is above them is for others to make. */
 int profile_folder_make(void)
 {
     char folder[PROFILE_PATH], *slash;
-    mode_t mode;
+    int mode;
 
     profile_folder(folder);
     if (!folder[0])
@@ -173,8 +172,8 @@ int profile_folder_make(void)
     *slash = '\0';
     mkdir(folder, 0700);
     *slash = '/';
-    int rc = folder_own(folder, 0700, &mode);
-    return rc == 0 && mode & (S_IWGRP | S_IWOTH) ? -EPERM : rc;
+    mode = folder_own(folder, 0700);
+    return mode < 0 ? mode : mode & (S_IWGRP | S_IWOTH) ? -EPERM : 0;
 }
 
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16])

@@ -62,9 +62,9 @@ struct profile_text {
 void profile_folder(char out[PROFILE_PATH]);
 /* Makes that folder. Returns 0 or -errno. */
 int profile_folder_make(void);
-/* Makes a folder with that mode, if there is none. 0, and the mode that it has; -EPERM: another
+/* Makes a folder with that mode, if there is none. Returns the mode that it has; -EPERM: another
  * user owns it; or -errno. If others can write, a name could lead to any file of this user. */
-int folder_own(const char *folder, mode_t mode, mode_t *is);
+int folder_own(const char *folder, mode_t mode);
 /* The file of a GPU in that folder; "" without a folder. */
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16]);
 /* Reads a file: at most PROFILE_ROWS rows into `rows`, and their names. Returns the number of rows,

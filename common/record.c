@@ -125,7 +125,6 @@ int record_publish(const char *what, const char *version)
     char path[PROFILE_PATH];
     struct record r, there;
     size_t n = strlen(what);
-    mode_t mode;
     int rc = 0;
 
     profile_folder(path);
@@ -141,9 +140,9 @@ int record_publish(const char *what, const char *version)
              there.age_s <= r.age_s))
             continue;
         /* All users may read it, and only its owner may write. */
-        rc = folder_own(RECORD_MACHINE_FOLDER, 0755, &mode);
-        if (rc == 0 && chmod(RECORD_MACHINE_FOLDER, 0755) != 0)
-            rc = -errno;
+        rc = folder_own(RECORD_MACHINE_FOLDER, 0755);
+        if (rc >= 0)
+            rc = chmod(RECORD_MACHINE_FOLDER, 0755) == 0 ? 0 : -errno;
         if (rc == 0)
             rc = write_there(MACHINES, name, &r);
     }

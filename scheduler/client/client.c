@@ -3,8 +3,6 @@
  *
  * One thread, "cutin-link", owns the connection (link.c). Another one, "cutin-client", keeps
  * bounds, clears the bits of dead holders, and gives the owner its ticks. Both write the heartbeat.
- * A lock guards the connection, the device table and the stream counts against the few other
- * threads that use them; the real-time path (activity.c) takes no lock.
  */
 #include "scheduler/client/client.h"
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-/* These bits have no bound: the administrator's pause, and turns that the daemon's policy gives. */
 #define UNBOUNDED (PAGE_BIT_PAUSED | PAGE_BIT_POLICY)
 
 /* Sets these bits in `hold` as they are in `want`. The owner of a bit may write both words between

@@ -2,8 +2,7 @@
  * page.c - the shared page: its memory, its mapping, and the bits of a hold.
  *
  * A page that was mapped from a descriptor can never raise SIGBUS: the memfd must be sealed against
- * shrinking before it is mapped. A page is replaced in place by one mmap(MAP_FIXED). Other threads
- * that touch it meanwhile see the old or the new memory, never a hole.
+ * shrinking before it is mapped.
  */
 #include "scheduler/wire/page.h"
 

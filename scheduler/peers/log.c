@@ -15,39 +15,17 @@
 uint32_t log_most = LOG_INFO;
 uint64_t log_dropped;
 
-/* One write of less than PIPE_BUF, and only if there is room for it: so it never waits. */
-static void write_line(uint32_t severity, const char *text)
+void log_about(struct user *user, uint32_t severity, const char *format, ...)
 {
     static const int priority[] = {3, 4, 6, 7}; /* of syslog(3) */
     static uint32_t lost;
     static bool torn; /* the last write was no whole line */
     struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
-    char mark[32] = "cutind: ", line[700];
+    char mark[32] = "cutind: ", text[512], line[700];
     const char *stream = getenv("JOURNAL_STREAM");
     unsigned long long dev, ino;
-    bool room = poll(&log, 1, 0) == 1 && (log.revents & POLLOUT);
+    ssize_t n, written = 0;
     struct stat st;
-    ssize_t n, written;
-
-    /* systemd passes the device and inode of the journal's end of stderr. */
-    if (stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && fstat(2, &st) == 0 &&
-        st.st_dev == dev && st.st_ino == ino)
-        snprintf(mark, sizeof(mark), "<%d>", priority[severity]);
-    if (lost)
-        n = snprintf(line, sizeof(line),
-                     "%s%s%u lines were lost: this log was not read, or its disk was full\n%s%s\n",
-                     torn ? "\n" : "", mark, lost, mark, text);
-    else
-        n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
-    written = room ? write(STDERR_FILENO, line, (size_t)n) : 0;
-    torn = written != n && (torn || written > 0); /* a full disk */
-    lost = written == n ? 0 : lost + 1;
-    log_dropped += written != n;
-}
-
-void log_about(struct user *user, uint32_t severity, const char *format, ...)
-{
-    char text[512];
     va_list args;
 
     if (user && !rate_take(&user->log_due_ns, clock_ns(), SAY_NS, SAY_BURST)) {
@@ -65,5 +43,20 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    write_line(severity, text);
+    /* systemd passes the device and inode of the journal's end of stderr. */
+    if (stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && fstat(2, &st) == 0 &&
+        st.st_dev == dev && st.st_ino == ino)
+        snprintf(mark, sizeof(mark), "<%d>", priority[severity]);
+    if (lost)
+        n = snprintf(line, sizeof(line),
+                     "%s%s%u lines were lost: this log was not read, or its disk was full\n%s%s\n",
+                     torn ? "\n" : "", mark, lost, mark, text);
+    else
+        n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
+    /* One write of less than PIPE_BUF, and only if there is room for it: so it never waits. */
+    if (poll(&log, 1, 0) == 1 && (log.revents & POLLOUT))
+        written = write(STDERR_FILENO, line, (size_t)n);
+    torn = written != n && (torn || written > 0); /* a full disk */
+    lost = written == n ? 0 : lost + 1;
+    log_dropped += written != n;
 }

@@ -31,11 +31,8 @@ static void page_put(struct shared_page *page)
 int peer_make_page(struct peer *p)
 {
     struct shared_page *shared = calloc(1, sizeof(*shared));
-    int rc;
+    int rc = shared ? page_new_shared(&shared->page, &shared->fd) : -ENOMEM;
 
-    if (!shared)
-        return -ENOMEM;
-    rc = page_new_shared(&shared->page, &shared->fd);
     if (rc != 0) {
         free(shared);
         return rc;

@@ -66,11 +66,9 @@ int usage_scan(struct peer *peers, uint64_t now_ns)
             mine->told_ns = figure_read(&device_page(mine)->counters.gpu_ns);
             mine->told_unsure_ns = figure_read(&device_page(mine)->counters.unsure_ns);
         }
-    PEER_DEVICES (peers, p, mine) {
-        struct device_usage *all = &mine->device->usage;
-
-        *all = (struct device_usage){.at_ns = several ? now_ns : all->at_ns};
-    }
+    PEER_DEVICES (peers, p, mine)
+        mine->device->usage =
+            (struct device_usage){.at_ns = several ? now_ns : mine->device->usage.at_ns};
     if (!several)
         return -1;
     due_ns = now_ns + USAGE_SCAN_MS * NS_PER_MS;

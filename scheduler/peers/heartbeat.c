@@ -36,7 +36,7 @@ static const char *silence(const struct peer *p, uint64_t silent)
     if (proc == PROC_ENDING)
         return "is ending";
     if (proc == PROC_RUNS &&
-        (silent <= HEARTBEAT_SILENT_NS || (!p->stalled && proc_is_runnable(p->who.pid))))
+        (silent <= HEARTBEAT_SILENT_NS || (!p->stalled && proc_any_thread(p->who.pid, true))))
         return NULL;
     return "has stopped";
 }

@@ -51,8 +51,7 @@ int proc_stat(pid_t pid, struct proc_stat *stat)
     return stat_read(path, stat);
 }
 
-/* Whether any thread goes on or, with `runnable`, would run if it had a processor. */
-static bool any_thread(pid_t pid, bool runnable)
+bool proc_any_thread(pid_t pid, bool runnable)
 {
     char path[64];
     struct dirent *entry;
@@ -73,11 +72,6 @@ static bool any_thread(pid_t pid, bool runnable)
     return any;
 }
 
-bool proc_is_runnable(pid_t pid)
-{
-    return any_thread(pid, true);
-}
-
 enum proc proc_run_state(pid_t pid)
 {
     char path[32], text[4096];
@@ -89,7 +83,7 @@ enum proc proc_run_state(pid_t pid)
      * ending, too: none of its threads runs again. */
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     if (leader.flags & PROC_EXITING
-            ? !any_thread(pid, false)
+            ? !proc_any_thread(pid, false)
             : file_read(path, text, sizeof(text)) == 0 && strstr(text, "\nCoreDumping:\t1"))
         return PROC_ENDING;
     return leader.state == 'T' || leader.state == 't' ? PROC_STOPPED : PROC_RUNS;

@@ -100,16 +100,16 @@ Test(proc, only_running_process_wants_a_processor)
     pid_t sleeps = child(stay), runs = child(run);
     int status;
 
-    WAIT_UNTIL(!proc_is_runnable(sleeps));
-    WAIT_UNTIL(proc_is_runnable(runs));
+    WAIT_UNTIL(!proc_any_thread(sleeps, true));
+    WAIT_UNTIL(proc_any_thread(runs, true));
     cr_assert_eq(kill(runs, SIGSTOP), 0);
     cr_assert_eq(waitpid(runs, &status, WUNTRACED), runs);
-    cr_expect(!proc_is_runnable(runs));
+    cr_expect(!proc_any_thread(runs, true));
     kill(runs, SIGKILL);
     kill(sleeps, SIGKILL);
     waitpid(runs, NULL, 0);
     waitpid(sleeps, NULL, 0);
-    cr_expect(!proc_is_runnable(runs));
+    cr_expect(!proc_any_thread(runs, true));
 }
 
 Test(proc, process_runs_on_after_its_main_thread_ended)

@@ -204,9 +204,7 @@ static void link_connect(void)
         m.hello.flat = atomic_load(&self.activity.flat);
         m.hello.lowest = self.cfg.lowest;
         m.hello.bounded = self.cfg.max_hold_ms > 0;
-        m.hello.weight = self.remote_weight ? self.remote_weight
-                         : self.cfg.weight  ? self.cfg.weight
-                                            : 1;
+        m.hello.weight = self.remote_weight ? self.remote_weight : self.cfg.weight;
         m.hello.remote_level = self.remote_level;
         m.hello.paused = self.paused;
         m.hello.deadline_ms = self.cfg.deadline_ms;

@@ -90,32 +90,34 @@ void options_no_operands(const struct subcommand *cmd, int argc, char **argv)
         fail_usage(cmd, "unexpected argument %s", argv[optind]);
 }
 
-double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
-                       double most)
+static double decimal_of(const struct subcommand *cmd, int row, const char *text)
 {
+    const double *bounds = cmd->options[row].target.decimal;
     char *end;
     double value = strtod(text, &end);
 
     /* Digits and a point alone: strtod also accepts " 1", "+1", "nan" and "inf". */
-    if (strspn(text, "0123456789.") != strlen(text) || end == text || *end || value < least ||
-        value > most)
+    if (strspn(text, "0123456789.") != strlen(text) || end == text || *end || value < bounds[0] ||
+        value > bounds[1])
         fail_usage(cmd, "--%s=%s is not a number from %g to %g", cmd->options[row].name, text,
-                   least, most);
+                   bounds[0], bounds[1]);
     return value;
 }
 
-int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words)
+/* The index of the word that was given. */
+static int index_at(const struct subcommand *cmd, int row)
 {
+    const char *const *words = cmd->options[row].target.words;
     char list[256] = "";
 
     for (int i = 0; words[i]; i++) {
-        if (strcmp(text, words[i]) == 0)
+        if (strcmp(optarg, words[i]) == 0)
             return i;
         if (i)
             strncat(list, words[i + 1] ? ", " : " or ", sizeof(list) - strlen(list) - 1);
         strncat(list, words[i], sizeof(list) - strlen(list) - 1);
     }
-    fail_usage(cmd, "--%s=%s is not %s", cmd->options[row].name, text, list);
+    fail_usage(cmd, "--%s=%s is not %s", cmd->options[row].name, optarg, list);
 }
 
 static uint64_t number_at(const struct subcommand *cmd, int row)
@@ -151,23 +153,23 @@ static void option_take(const struct subcommand *cmd, int row)
         *(uint64_t *)p->at = number_at(cmd, row);
         break;
     case OPTION_DECIMAL:
-        *(double *)p->at = options_decimal(cmd, row, optarg, p->decimal[0], p->decimal[1]);
+        *(double *)p->at = decimal_of(cmd, row, optarg);
         break;
     case OPTION_US:
         length = strlen(optarg);
         if (length > 2 && strcmp(optarg + length - 2, "us") == 0)
             length -= 2;
         snprintf(p->at, OPTIONS_US, "%.*s", (int)length, optarg);
-        options_decimal(cmd, row, p->at, 0, p->decimal[1]);
+        decimal_of(cmd, row, p->at);
         break;
     case OPTION_INDEX:
-        *(int *)p->at = options_word(cmd, row, optarg, p->words);
+        *(int *)p->at = index_at(cmd, row);
         break;
     case OPTION_WORD:
-        *(const char **)p->at = p->words[options_word(cmd, row, optarg, p->words)];
+        *(const char **)p->at = p->words[index_at(cmd, row)];
         break;
     case OPTION_BITS:
-        *(uint32_t *)p->at |= 1u << options_word(cmd, row, optarg, p->words);
+        *(uint32_t *)p->at |= 1u << index_at(cmd, row);
         break;
     case OPTION_CUSTOM:
         p->custom(cmd, row, p->at);

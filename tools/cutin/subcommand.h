@@ -104,12 +104,7 @@ enum { EXIT_USAGE = 2, EXIT_OWN_FAILURE = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_F
 void options_read(const struct subcommand *cmd, int argc, char **argv);
 /* For commands without operands: if there is one, prints one line and exits 2. */
 void options_no_operands(const struct subcommand *cmd, int argc, char **argv);
-/* A decimal number from `least` to `most`; else a line that names the option, and exit 2. */
-double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
-                       double most);
 enum { OPTIONS_US = 16 }; /* bytes of a TAKE_US variable: the text, without "us" at its end */
-/* The index of `text` in the words (NULL-terminated); else a line that lists them, and exit 2. */
-int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words);
 void options_help(const struct subcommand *cmd);
 
 /* The program's name in help texts, on stderr and in results. */

@@ -3,12 +3,10 @@
  *
  * A best-effort process keeps the GPU busy. A real-time process launches a short kernel for each
  * request; it measures on the host from the request's arrival until it knows the kernel complete.
- * Arrivals are drawn before the run, the same for every mode (arrivals.h). Modes alternate in
- * rounds, so other work of the machine hits all alike: `alone` (no best effort), `native` (both on
- * the plain driver), `cutin` (both under libcutin.so, with a private daemon), and, if best effort
- * launches CUDA graphs, `ungated` (as cutin, without gates in them). In each round best effort also
- * runs by itself, which shows what it loses with no client above. Its updates do not commute, so
- * its checksum shows whether one was lost, repeated or swapped.
+ * Modes alternate in rounds, so other work of the machine hits all alike: `alone` (no best effort),
+ * `native` (both on the plain driver), `cutin` (both under libcutin.so, with a private daemon), and
+ * `ungated` (bench.h). In each round best effort also runs by itself, which shows what it loses
+ * with no client above. Its checksum shows whether an update was lost, repeated or swapped.
  *
  * With --attach: how long a running process above best effort waits, and which processes it holds.
  * This is read from what exists anyway: its page (through the daemon), its trace if it writes one,
@@ -42,10 +40,8 @@ struct cut {
 };
 
 struct attach {
-    const char *who;    /* a process id, or a level: its busiest process; NULL: no --attach */
-    const char *socket; /* NULL: the default one */
+    const char *who; /* a process id, or a level: its busiest process; NULL: no --attach */
     double seconds;
-    bool json;
     struct clients before, after;
     const struct message_row *row; /* the process's row at the end */
     uint64_t from_ns, to_ns;
@@ -324,11 +320,13 @@ static void print_process(const struct attach *a)
     }
 }
 
+static struct bench bench = {.plan = BENCH_ONE_PLAN};
+
 /* As text without --json. Returns the exit status. */
 static int give(const struct attach *a, int argc, char **argv)
 {
     json_t *below = json_array(), *worst = json_array();
-    bool text = !a->json;
+    bool text = !bench.plan.json;
     char when[RESULT_TIME];
 
     if (text)
@@ -379,17 +377,17 @@ static int give(const struct attach *a, int argc, char **argv)
                   result_brief(&a->wait), "hold_us", result_brief(&a->held), "below", below,
                   "worst", worst, "config", "version", CUTIN_VERSION, "command",
                   result_command(argc, argv), "machine", result_machine()),
-        a->json);
+        bench.plan.json);
 }
 
 static int observe(struct attach *a)
 {
     const struct message_row *then;
     uint64_t until_ns;
-    int rc = query_clients(a->socket, &a->before.rows, &a->before.n);
+    int rc = query_clients(daemon_socket(), &a->before.rows, &a->before.n);
 
     if (rc != 0)
-        return say(&subcommand_latency, "%s", daemon_error(a->socket, rc));
+        return say(&subcommand_latency, "%s", daemon_error(daemon_socket(), rc));
     then = find(&a->before, a->who);
     if (!then || then->level == 0)
         return say(&subcommand_latency,
@@ -405,15 +403,14 @@ static int observe(struct attach *a)
     progress_end();
     a->to_ns = clock_ns();
     clock_sleep_us(LOG_SETTLES_US); /* calls under way end */
-    rc = query_clients(a->socket, &a->after.rows, &a->after.n);
+    rc = query_clients(daemon_socket(), &a->after.rows, &a->after.n);
     if (rc != 0)
-        return say(&subcommand_latency, "%s", daemon_error(a->socket, rc));
+        return say(&subcommand_latency, "%s", daemon_error(daemon_socket(), rc));
     a->row = clients_find(&a->after, then->client);
     a->n = row_sums_make(a->row).cut_ins - row_sums_make(then).cut_ins;
     return a->row ? EXIT_SUCCESS : say(&subcommand_latency, "process %d has ended", (int)then->pid);
 }
 
-static struct bench bench = {.plan = BENCH_ONE_PLAN};
 static struct attach attach = {.seconds = 5};
 static const char *worker;
 
@@ -425,7 +422,7 @@ static const struct option_row options[] = {
      TAKE_TEXT(attach.who)},
     {"seconds", "N", "how long to measure, with --attach (5)",
      TAKE_DECIMAL(attach.seconds, 0.01, 86400)},
-    {"socket", "PATH", "the daemon's socket, with --attach", TAKE_TEXT(attach.socket)},
+    {"socket", "PATH", "the daemon's socket, with --attach", TAKE_TEXT(daemon_asked)},
     {"worker", "ROLE", NULL, TAKE_TEXT(worker)},
     {0},
 };
@@ -441,8 +438,6 @@ static int latency(const struct subcommand *cmd, int argc, char **argv)
     if (!attach.who)
         return bench_command(cmd, &bench, argc, argv, NULL);
     progress_begin();
-    attach.json = bench.plan.json;
-    attach.socket = attach.socket ? attach.socket : daemon_socket();
     rc = observe(&attach);
     if (rc == EXIT_SUCCESS && read_files(&attach) != 0)
         rc = say(cmd, "no memory for its cut-ins");

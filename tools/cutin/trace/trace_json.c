@@ -57,14 +57,9 @@ static void put(struct trace_json *j, json_t *event)
     json_decref(event);
 }
 
-static const char *shown(const struct trace_json *j, const char *name)
-{
-    return kernel_name(name, KERNEL_NAME_EVENT, j->mangled);
-}
-
 static const char *record_name(const struct walk *w, const struct trace_record *r)
 {
-    return shown(w->j, trace_view_name(w->v, r->name));
+    return kernel_name(trace_view_name(w->v, r->name), KERNEL_NAME_EVENT, w->j->mangled);
 }
 
 static double us(const struct trace_json *j, uint64_t ns)
@@ -279,7 +274,8 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
             trace_json_name(j, GPU_PROCESS, (json_int_t)i + 1, name);
         }
         took_ns = l.end_ns - l.start_ns;
-        put_slice(j, GPU_PROCESS, (json_int_t)i + 1, l.name[0] == '-' ? l.kind : shown(j, l.name),
+        put_slice(j, GPU_PROCESS, (json_int_t)i + 1,
+                  l.name[0] == '-' ? l.kind : kernel_name(l.name, KERNEL_NAME_EVENT, j->mangled),
                   l.kind, l.start_ns, took_ns,
                   json_pack("{s:i,s:f,s:f}", "pid", l.pid, "alone us", (double)l.cost_ns / 1000.0,
                             "paused us", ((double)took_ns - (double)l.cost_ns) / 1000.0));

@@ -52,16 +52,12 @@ enum { BAR = 20, MOST_BUCKETS = 60 };
 /* Lower bounds 1, 1.5, 2, 3, 5, 7, 10, 15, ... microseconds; bucket 0 begins at 0. */
 static uint64_t bucket_ns(int bucket)
 {
-    static const uint64_t steps[] = {1000, 1500, 2000, 3000, 5000, 7000};
-    const int n = sizeof(steps) / sizeof(steps[0]);
-    uint64_t ns;
+    static const uint64_t steps[] = {0, 1000, 1500, 2000, 3000, 5000, 7000};
+    uint64_t factor = 1;
 
-    if (bucket == 0)
-        return 0;
-    ns = steps[(bucket - 1) % n];
-    for (int decade = (bucket - 1) / n; decade > 0; decade--)
-        ns *= 10;
-    return ns;
+    for (; bucket > 6; bucket -= 6)
+        factor *= 10;
+    return steps[bucket] * factor;
 }
 
 static size_t count_in(const struct histogram_column *c, int bucket)

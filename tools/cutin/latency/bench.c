@@ -26,6 +26,10 @@ enum {
     SLICE_US = 1000,
     COUNTED_US = 25000, /* the library sums its counters up every 10 ms */
     POLL_MS = 100,      /* how often samples are counted */
+    /* Of the trace of a request that took too long. */
+    LAST_NS = 50000000,
+    AFTER_NS = 1000000, /* time to show the release, too */
+    REQUEST_PROCESS = 1600000000,
 };
 
 __attribute__((format(printf, 3, 4))) static int fail(struct bench *b, int rc, const char *format,
@@ -88,8 +92,6 @@ static double now_s(void)
     return (double)clock_ns() / 1e9;
 }
 
-/* ---- progress -------------------------------------------------------------------------------- */
-
 /* How long a block should take, in seconds. */
 static double samples_s(const struct bench_plan *p, uint32_t count)
 {
@@ -114,11 +116,6 @@ static void show(const struct bench *b, double block_s, const char *what)
 static int workers_mode(int mode)
 {
     return mode == BENCH_CUTIN || mode == BENCH_UNGATED ? BENCH_CUTIN : BENCH_NATIVE;
-}
-
-static bool under_cutin(const struct bench *b)
-{
-    return wanted(b, BENCH_CUTIN) || wanted(b, BENCH_UNGATED);
 }
 
 /* ---- best effort --------------------------------------------------------------------------- */
@@ -235,14 +232,6 @@ static void count_engagement(struct bench *b, bool add)
     free(rows);
 }
 
-/* ---- the first request under cutin that took too long --------------------------------------- */
-
-enum {
-    LAST_NS = 50000000,
-    AFTER_NS = 1000000, /* time to show the release, too */
-    REQUEST_PROCESS = 1600000000,
-};
-
 /* If the last sample of the block ended it by being too slow, writes a trace while both processes
  * are still there. Returns 0, or -errno with b->why. */
 static int break_trace_if_due(struct bench *b)
@@ -332,7 +321,7 @@ _Noreturn static void child_exec(const struct bench *b, const struct worker *w, 
                                  int socket)
 {
     const struct bench_plan *p = &b->plan;
-    bool under = workers_mode(mode) == BENCH_CUTIN, traced = under && bench_traced(b);
+    bool under = workers_mode(mode) == BENCH_CUTIN, traced = under && b->trace.scratch.folder[0];
     bool be = under && strcmp(w->role, "be") == 0;
     bool timed = p->stages && p->events;
     const char *library = under || p->distance_us[0] ? b->paths.library : NULL;
@@ -361,8 +350,7 @@ _Noreturn static void child_exec(const struct bench *b, const struct worker *w, 
                 (const char *const[]){"cutin", "latency", "--worker", w->role, NULL});
 }
 
-/* Starts a worker and waits until it is ready, its kernels loaded. It is in a process group of its
- * own, out of reach of the terminal's Ctrl-C, and dies with this process. */
+/* Starts a worker and waits until it is ready, its kernels loaded. */
 static int start(struct bench *b, struct worker *w, int mode)
 {
     int pair[2], rc;
@@ -410,7 +398,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !progress_cancel; m++)
         if (wanted(b, m))
             rc = solo_block(b, m, p->solo_ms / rounds);
-    if (rc == 0 && under_cutin(b))
+    if (rc == 0 && (wanted(b, BENCH_CUTIN) || wanted(b, BENCH_UNGATED)))
         rc = start(b, rt, BENCH_CUTIN);
     for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !progress_cancel && !b->broke.broke; i++) {
         if (wanted(b, order[i]))
@@ -419,7 +407,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     pid = rt->pid;
     rc = end_worker(b, rt, rc);
     snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder, (int)pid);
-    if (bench_traced(b))
+    if (b->trace.scratch.folder[0])
         unlink(path); /* everything in it was read */
     return rc;
 }
@@ -496,8 +484,16 @@ static int prepare(struct bench *b)
 
 static int prepare_environment(struct bench *b)
 {
-    int rc = bench_traced(b) ? bench_stages_open(b) : 0;
+    struct bench_trace *t = &b->trace;
+    int rc = 0;
 
+    if (b->plan.stages || b->plan.break_us > 0) {
+        rc = scratch_make(&t->scratch, "cutin", sizeof(t->scratch.folder));
+        snprintf(t->pattern, sizeof(t->pattern), "%s/%%p.trace", t->scratch.folder);
+        snprintf(t->log, sizeof(t->log), "%s/device.log", t->scratch.folder);
+        b->stages.ns = calloc(STAGE_COUNT, sizeof(*b->stages.ns) * b->plan.samples);
+        rc = rc == 0 && !b->stages.ns ? -ENOMEM : rc;
+    }
     if (b->plan.sim && !b->paths.simulator[0])
         return fail(b, -ENOENT, "the simulated driver is not installed beside cutin");
     snprintf(b->sim_id, sizeof(b->sim_id), "latency-%d", (int)getpid());
@@ -509,7 +505,7 @@ static int prepare_environment(struct bench *b)
         return -ENOMEM;
     if (rc != 0)
         return fail(b, rc, "cannot make a folder for traces: %s", strerror(-rc));
-    if (!under_cutin(b))
+    if (!wanted(b, BENCH_CUTIN) && !wanted(b, BENCH_UNGATED))
         return 0;
     b->rt[BENCH_CUTIN].shared->break_ns = (uint64_t)(b->plan.break_us * 1000);
     if (!b->paths.library[0] || !b->paths.daemon[0])

@@ -186,7 +186,8 @@ struct bench {
     uint64_t order_seed;
     double done_s; /* what the blocks so far should have taken */
     struct paths paths;
-    /* Files of traced processes: a trace of each, and the simulated device's log. */
+    /* Files of traced processes: a trace of each, and the simulated device's log. Without a folder,
+     * none is traced. */
     struct bench_trace {
         struct scratch scratch;
         char pattern[300], log[300]; /* CUTIN_TRACE and SIMGPU_LOG */
@@ -225,14 +226,7 @@ static inline bool bench_enough(const struct bench *b, int mode, double percent)
 double bench_late_limit(uint32_t late, uint32_t n);
 double bench_rate(const struct bench_work *work); /* kernels per second; 0: none ran */
 
-/* Whether the processes under cutin are traced. */
-static inline bool bench_traced(const struct bench *b)
-{
-    return b->plan.stages || b->plan.break_us > 0;
-}
-/* stages.c: _open makes a folder for the traces, and room for the stages. _take adds a block's
- * samples while its processes are there. 0, or -errno with b->why. */
-int bench_stages_open(struct bench *b);
+/* stages.c: adds a block's samples while its processes are there. 0, or -errno with b->why. */
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 
 /* ---- bench_command.c ------------------------------------------------------------------------- */

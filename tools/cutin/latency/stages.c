@@ -106,17 +106,6 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
 /* Takes in what was submitted and began before a block's first request. */
 enum { BEFORE_NS = 50000000 };
 
-int bench_stages_open(struct bench *b)
-{
-    struct bench_trace *t = &b->trace;
-    int rc = scratch_make(&t->scratch, "cutin", sizeof(t->scratch.folder));
-
-    snprintf(t->pattern, sizeof(t->pattern), "%s/%%p.trace", t->scratch.folder);
-    snprintf(t->log, sizeof(t->log), "%s/device.log", t->scratch.folder);
-    b->stages.ns = calloc(STAGE_COUNT, sizeof(*b->stages.ns) * b->plan.samples);
-    return rc == 0 && !b->stages.ns ? -ENOMEM : rc;
-}
-
 /* Reads what a process did from `from_ns` on. */
 static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
 {

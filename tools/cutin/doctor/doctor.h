@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "common/record.h"
 #include "tools/cutin/paths.h"
 
 /* How far the processes came. */
@@ -48,12 +49,12 @@ struct probe {
 
 /* Found by the process that stopped its own kernels. The texts belong to `values`. */
 struct suspended {
-    json_t *values;   /* NULL: not tried */
-    const char *why;  /* why it does not work, or was not tried */
-    const char *way;  /* NULL: none works */
-    double call_us;   /* 0: not measured */
-    int record_error; /* of writing the record: 0 or -errno */
-    char driver[64];  /* "": there is no record */
+    json_t *values;       /* NULL: not tried */
+    const char *why;      /* why it does not work, or was not tried */
+    const char *way;      /* NULL: none works */
+    double call_us;       /* 0: not measured */
+    int record_error;     /* of writing the record: 0 or -errno */
+    struct record record; /* its version is "": there is none */
 };
 
 struct doctor {

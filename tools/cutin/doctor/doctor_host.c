@@ -20,8 +20,6 @@
 #include "scheduler/wire/query.h"
 #include "shim/lookup/conf.h"
 
-/* ---- the driver's surroundings ------------------------------------------------------------- */
-
 void check_mps(const struct doctor *d, struct finding *f)
 {
     /* Where the MPS control daemon's pipes are, by NVIDIA's documentation. */
@@ -118,8 +116,6 @@ void check_settings(const struct doctor *d, struct finding *f)
         finding_set(f, VERDICT_OK, NULL, "no environment variable interferes with cutin");
 }
 
-/* ---- the daemon ---------------------------------------------------------------------------- */
-
 /* Finds another daemon in the places of a user or the machine. A daemon that a test has in a folder
  * of its own does not count. Names of sockets in use are no secret (proc_net(5)). */
 static bool other_daemon(const char *mine, char path[SOCKET_PATH_MAX])
@@ -205,8 +201,6 @@ void check_permission(const struct doctor *d, struct finding *f)
                     level_name(m.welcome.level));
     }
 }
-
-/* ---- libc and the kernel ------------------------------------------------------------------- */
 
 /* 2034 for "2.34..."; 0: this is no version. */
 static unsigned glibc_version(const char *text)

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 60 }; /* a first cuInit on a big machine takes seconds */
-enum { RETURNS_MS = 5000, HELD_MS = 30 };
+/* A first cuInit on a big machine takes seconds. */
+enum { PATIENCE_S = 60, RETURNS_MS = 5000, HELD_MS = 30 };
 
 /* ---- functions that this version does not know ----------------------------------------------
  *
@@ -94,8 +94,6 @@ void check_functions(const struct doctor *d, struct finding *f)
             unknown, p->functions, p->passing, names);
 }
 
-/* ---- the GPU and its driver ---------------------------------------------------------------- */
-
 static struct {
     CUresult (*hold)(CUstream), (*release)(CUstream);
     CUstream stream;
@@ -105,28 +103,8 @@ static struct {
     bool held, buffered;
 } it;
 
-static void preload_test(void)
-{
-    const char *(*version)(void);
-    Dl_info info;
-
-    *(void **)&version = dlsym(RTLD_DEFAULT, "cutin_version");
-    *(void **)&it.hold = dlsym(RTLD_DEFAULT, "cutin_stream_hold");
-    *(void **)&it.release = dlsym(RTLD_DEFAULT, "cutin_stream_release");
-    if (!version || !it.hold || !it.release)
-        return;
-    fact_text("version", "%s", version());
-    fact_flag("in_front", dladdr(dlsym(gpu.library, "cuLaunchKernel"), &info) &&
-                              strstr(info.dli_fname, "libcutin.so"));
-}
-
 static void driver_test(void)
 {
-    gpu_load();
-    CU(cuDriverGetVersion, &gpu.version); /* works without a GPU */
-    functions_report();
-    preload_test();
-    fact_value("driver_version", json_integer(gpu.version));
     enum { MPS_ENABLED = 133 }; /* cuda.h since 12.4 */
     static const struct {
         const char *key;
@@ -137,9 +115,23 @@ static void driver_test(void)
                       {"compute_mode", CU_DEVICE_ATTRIBUTE_COMPUTE_MODE},
                       {"mps", MPS_ENABLED}};
     CUresult (*param_info)(CUfunction, size_t, size_t *, size_t *);
+    const char *(*version)(void);
     size_t offset, size;
     char name[96] = "";
+    Dl_info info;
 
+    gpu_load();
+    CU(cuDriverGetVersion, &gpu.version); /* works without a GPU */
+    functions_report();
+    *(void **)&version = dlsym(RTLD_DEFAULT, "cutin_version");
+    *(void **)&it.hold = dlsym(RTLD_DEFAULT, "cutin_stream_hold");
+    *(void **)&it.release = dlsym(RTLD_DEFAULT, "cutin_stream_release");
+    if (version && it.hold && it.release) {
+        fact_text("version", "%s", version());
+        fact_flag("in_front", dladdr(dlsym(gpu.library, "cuLaunchKernel"), &info) &&
+                                  strstr(info.dli_fname, "libcutin.so"));
+    }
+    fact_value("driver_version", json_integer(gpu.version));
     gpu_open();
     CU(cuDeviceGetName, name, sizeof(name), gpu.device);
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
@@ -266,8 +258,6 @@ static bool ask(const struct doctor *d, int fact, json_t *values)
     return strcmp(run.status, "measured") == 0;
 }
 
-/* ---- what they found ----------------------------------------------------------------------- */
-
 static void take(struct probe *p, bool measured)
 {
     int opens = true;
@@ -299,7 +289,7 @@ static void take(struct probe *p, bool measured)
 void probe_run(struct doctor *d)
 {
     struct probe none = {.why = "not tried", .gpu = "", .mps = -1, .gate_holds = -1};
-    bool there, measured;
+    bool there;
 
     d->bare = d->preloaded = none;
     d->bare.values = json_object();
@@ -309,14 +299,12 @@ void probe_run(struct doctor *d)
         ask(d, fact, d->bare.values);
     take(&d->bare, false);
     /* This fact has two processes that take turns on the GPU. */
-    measured =
-        there && d->bare.compute_mode == CU_COMPUTEMODE_DEFAULT && ask(d, SLICE, d->bare.values);
-    take(&d->bare, measured);
-    if (there && d->bare.compute_mode == CU_COMPUTEMODE_DEFAULT) {
+    there &= d->bare.compute_mode == CU_COMPUTEMODE_DEFAULT;
+    take(&d->bare, there && ask(d, SLICE, d->bare.values));
+    if (there) {
         d->suspend.values = json_object();
         ask(d, SUSPEND, d->suspend.values);
         suspend_save(&d->suspend);
     }
-    measured = ask(d, HOLD, d->preloaded.values);
-    take(&d->preloaded, measured);
+    take(&d->preloaded, ask(d, HOLD, d->preloaded.values));
 }

@@ -58,7 +58,7 @@ void check_gates(const struct doctor *d, struct finding *f)
 void suspend_save(struct suspended *s)
 {
     const char *driver = "", *uuid = "", *why = NULL, *refused = NULL;
-    struct record record = {.way = "none"};
+    struct record *record = &s->record;
     uint8_t key[16];
     int unsure = 0;
 
@@ -72,11 +72,10 @@ void suspend_save(struct suspended *s)
     for (int i = 0; i < 16; i++)
         if (sscanf(uuid + (ptrdiff_t)2 * i, "%2hhx", &key[i]) != 1)
             return;
-    snprintf(record.version, sizeof(record.version), "%s", driver);
-    snprintf(s->driver, sizeof(s->driver), "%s", driver);
-    snprintf(record.way, sizeof(record.way), "%s", s->way ? s->way : "none");
-    snprintf(record.why, sizeof(record.why), "%s", s->way ? "" : s->why);
-    s->record_error = record_write("suspend", key, &record);
+    snprintf(record->version, sizeof(record->version), "%s", driver);
+    snprintf(record->way, sizeof(record->way), "%s", s->way ? s->way : "none");
+    snprintf(record->why, sizeof(record->why), "%s", s->way ? "" : s->why);
+    s->record_error = record_write("suspend", key, record);
 }
 
 void check_suspend(const struct doctor *d, struct finding *f)
@@ -85,7 +84,8 @@ void check_suspend(const struct doctor *d, struct finding *f)
 
     if (!s->values)
         finding_set(f, VERDICT_NOTE, NULL, "not used, because it was not tried");
-    else if (d->for_all && !s->record_error && s->driver[0] && !published("suspend", s->driver, f))
+    else if (d->for_all && !s->record_error && s->record.version[0] &&
+             !published("suspend", s->record.version, f))
         return;
     else if (!s->way)
         finding_set(f, VERDICT_NOTE, NULL, "not used, because %s", s->why);

@@ -133,31 +133,26 @@ int program_exec(const struct subcommand *cmd, char *const argv[])
 
 int environment_remove_preload(void)
 {
-    static const char file[] = "libcutin.so";
-    const char *rest = getenv("LD_PRELOAD");
-    char *list;
-    size_t used = 0, tail = sizeof(file) - 1;
+    const char *old = getenv("LD_PRELOAD");
+    char *list = old ? strdup(old) : NULL, *end = list, *rest;
     int rc;
 
-    if (!rest)
-        return 0;
-    list = malloc(strlen(rest) + 1);
     if (!list)
-        return -ENOMEM;
-    while (*rest) {
-        size_t length = strcspn(rest, " :"); /* ld.so accepts both as separators */
-        bool is_file = length >= tail && memcmp(rest + length - tail, file, tail) == 0 &&
-                       (length == tail || rest[length - tail - 1] == '/');
-        if (length && !is_file) {
-            if (used)
-                list[used++] = ':';
-            memcpy(list + used, rest, length);
-            used += length;
-        }
-        rest += length + (rest[length] != '\0');
+        return old ? -ENOMEM : 0;
+    /* In place. ld.so accepts both as separators. */
+    for (char *path = strtok_r(list, " :", &rest); path; path = strtok_r(NULL, " :", &rest)) {
+        const char *slash = strrchr(path, '/');
+        size_t length = strlen(path);
+
+        if (strcmp(slash ? slash + 1 : path, "libcutin.so") == 0)
+            continue;
+        if (end > list)
+            *end++ = ':';
+        memmove(end, path, length);
+        end += length;
     }
-    list[used] = '\0';
-    rc = used ? setenv("LD_PRELOAD", list, 1) : unsetenv("LD_PRELOAD");
+    *end = '\0';
+    rc = *list ? setenv("LD_PRELOAD", list, 1) : unsetenv("LD_PRELOAD");
     free(list);
     return rc == 0 ? 0 : -ENOMEM;
 }

@@ -22,6 +22,7 @@
 
 /* A program runs without a daemon that is late; a measurement cannot, so it waits longer. */
 enum { READY_FD = 3, READY_MS = 10000, OWN_READY_MS = 60000, REAP_NAP_US = 1000 };
+enum { IDLE_EXIT_S = 10 }; /* how long a daemon of `cutin run` outlives the programs it serves */
 
 const char *daemon_asked;
 
@@ -87,7 +88,6 @@ const char *daemon_error(const char *path, int rc)
     return text;
 }
 
-/* Runs in the new process; never returns. */
 _Noreturn static void exec_daemon(const char *program, const char *path, int ready, int idle_s)
 {
     char idle[16], number[16];
@@ -181,14 +181,13 @@ static int start(const char *program, const char *path, pid_t *own)
     if (child == 0) {
         setsid();
         if (fork() == 0)
-            exec_daemon(program, path, ready[1], DAEMON_IDLE_EXIT_S);
+            exec_daemon(program, path, ready[1], IDLE_EXIT_S);
         _exit(0);
     }
     if (own)
         *own = child;
-    else
-        while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-            ;
+    else if (child > 0)
+        TEMP_FAILURE_RETRY(waitpid(child, NULL, 0));
     close(ready[1]);
     if (rc == 0)
         rc = wait_ready(ready[0], own ? OWN_READY_MS : READY_MS);

@@ -10,9 +10,6 @@
 #include "scheduler/wire/socket.h"
 #include "paths.h"
 
-/* How long a daemon that `cutin run` has started outlives the programs that it serves. */
-#define DAEMON_IDLE_EXIT_S 10
-
 /* The option --socket; it is NULL where that was not given. */
 extern const char *daemon_asked;
 #define DAEMON_SOCKET_OPTION {"socket", "PATH", "the daemon's socket", TAKE_TEXT(daemon_asked)}

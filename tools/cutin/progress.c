@@ -16,15 +16,12 @@ static bool on_terminal, visible;
 
 static void on_signal(int number)
 {
-    struct sigaction usual = {.sa_handler = SIG_DFL};
-
     progress_cancel = number;
-    sigaction(number, &usual, NULL);
 }
 
 void progress_begin(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -345,7 +345,6 @@ int worker_main(const char *role)
     struct worker_request request;
     size_t bytes = sizeof(*shared);
     int32_t rc;
-    ssize_t n;
 
     shared = worker_map(&bytes);
     if (!shared || bytes < sizeof(*shared) + shared->capacity * sizeof(struct worker_sample)) {
@@ -360,10 +359,8 @@ int worker_main(const char *role)
         claim_apply(&shared->claim);
     /* The first reply says that the worker is ready, or why not. */
     while (send(WORKER_SOCKET_FD, &rc, sizeof(rc), MSG_NOSIGNAL) == sizeof(rc) && rc == 0) {
-        do
-            n = recv(WORKER_SOCKET_FD, &request, sizeof(request), 0);
-        while (n < 0 && errno == EINTR);
-        if (n != sizeof(request))
+        if (TEMP_FAILURE_RETRY(recv(WORKER_SOCKET_FD, &request, sizeof(request), 0)) !=
+            sizeof(request))
             break; /* the parent is done */
         shared->kernels = shared->elapsed_ns = 0;
         rc = answer(&gpu, &request);

@@ -257,8 +257,6 @@ static char *shorten(const char *text, size_t width)
     return out;
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
-
 /* Writes "N2at4cuda6detail3fooI" as at::cuda::detail::foo, or its last part alone. Returns what
  * follows. */
 static const char *qualified_name(const char *at, bool last, char **out)
@@ -330,13 +328,13 @@ static char *demangle(char *text)
     static const char between[] = "}::{lambda#";
     char *plain = NULL;
     size_t n;
-#if HAVE_CXA_DEMANGLE
-    int status;
 
-    if (strncmp(text, "_Z", 2) == 0)
-        plain = __cxa_demangle(text, NULL, NULL, &status);
+    if (strncmp(text, "_Z", 2) != 0)
+        return text;
+#if HAVE_CXA_DEMANGLE
+    plain = __cxa_demangle(text, NULL, NULL, NULL);
 #endif
-    if (!plain && strncmp(text, "_Z", 2) == 0)
+    if (!plain)
         plain = outline(text);
     if (!plain)
         return text;

@@ -48,7 +48,6 @@ enum { SCRIPTS = 5 }; /* an interpreter may be a script: the kernel follows 5, t
 /* Reads "#!/path argument". False: it is no script. */
 static bool interpreter(const struct image *image, char path[PATH_MAX])
 {
-    static const char blanks[] = " \t";
     char line[256]; /* the kernel reads no more */
     size_t size = image->size < sizeof(line) ? image->size : sizeof(line) - 1;
     const char *start;
@@ -57,7 +56,7 @@ static bool interpreter(const struct image *image, char path[PATH_MAX])
     line[size] = '\0';
     if (strncmp(line, "#!", 2) != 0)
         return false;
-    start = line + 2 + strspn(line + 2, blanks);
+    start = line + 2 + strspn(line + 2, " \t");
     snprintf(path, PATH_MAX, "%.*s", (int)strcspn(start, " \t\r\n"), start);
     return true;
 }

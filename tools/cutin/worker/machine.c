@@ -8,32 +8,23 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* Pins to the last processor allowed. Interrupts and other work tend to be on the first one. */
-static int32_t pin(void)
-{
-    cpu_set_t set, one;
-
-    if (sched_getaffinity(0, sizeof(set), &set) != 0)
-        return -1;
-    for (size_t cpu = CPU_SETSIZE; cpu-- > 0;) {
-        if (!CPU_ISSET(cpu, &set))
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        return sched_setaffinity(0, sizeof(one), &one) == 0 ? (int32_t)cpu : -1;
-    }
-    return -1;
-}
-
 void claim_apply(struct claim *c)
 {
     struct sched_param param = {.sched_priority = 1};
-    int now = sched_getscheduler(0);
+    int now = sched_getscheduler(0), last = CPU_SETSIZE - 1;
+    cpu_set_t set, one;
 
     /* Locks only touched pages, because a simulated GPU maps more memory than there is. Leaves
      * later mappings unlocked, because with a memory limit those would fail. */
     c->locked = mlockall(MCL_CURRENT | MCL_ONFAULT) == 0;
-    c->cpu = pin();
+    /* Interrupts and other work tend to be on the first processor. */
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof(set), &set);
+    while (last >= 0 && !CPU_ISSET((size_t)last, &set))
+        last--;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)last, &one); /* of none, if there is none */
+    c->cpu = sched_setaffinity(0, sizeof(one), &one) == 0 ? last : -1;
     c->realtime = now == SCHED_FIFO || now == SCHED_RR ||
                   sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0;
 }

@@ -23,8 +23,6 @@ void clients_free(struct clients *c)
     *c = (struct clients){0};
 }
 
-/* ---- words ---------------------------------------------------------------------------------- */
-
 /* Reads up to `size` bytes of a file of a process. Drops what ends its last line or argument. */
 static size_t read_proc(const struct message_row *row, const char *file, char *out, size_t size)
 {
@@ -243,8 +241,6 @@ static void cell_waiting(const struct line *l, char out[CELL])
     printable(out);
 }
 
-#define DEVICE "DEVICE"
-
 /* The first characters of its UUID, which CUDA_VISIBLE_DEVICES takes behind "GPU-"; `+N`: it has N
  * more devices. */
 static void cell_device(const struct line *l, char out[CELL])
@@ -288,7 +284,7 @@ static const struct column {
     {"LEVEL", -7, 0, cell_level},
     {"WEIGHT", 6, 1, FIGURE(weight), "%.0f"},
     {"STATE", -7, 0, cell_state},
-    {DEVICE, -10, 0, cell_device},
+    {"DEVICE", -10, 0, cell_device},
     {"GPU%", 6, 0, FIGURE(gpu_percent), "%.1f"},
     {"KERN/S", 7, 7, FIGURE(figures.kernels_per_s), "%.0f"},
     {"FLIGHT", 6, 2, FIGURE(figures.in_flight), "%.0f"},
@@ -319,7 +315,7 @@ uint32_t clients_columns(const struct clients *c, int width)
             several |= memcmp(first, c->rows[i].device[k].uuid, sizeof(c->rows->device->uuid)) != 0;
         }
     for (size_t i = 0; i < COLUMNS; i++)
-        if (strcmp(columns[i].title, DEVICE) == 0 && !several)
+        if (columns[i].cell == cell_device && !several)
             shown &= ~(1u << i);
         else if (columns[i].width)
             line += abs(columns[i].width) + 1;
@@ -373,8 +369,6 @@ void clients_print(const struct clients *c, const struct clients *before)
         puts(line);
     }
 }
-
-/* ---- processes that wait for others ---------------------------------------------------------- */
 
 static bool share_device(const struct message_row *a, const struct message_row *b)
 {

@@ -47,8 +47,7 @@ void clients_line(uint32_t columns, const struct clients *all, const struct mess
                   const struct clients *before, char line[CLIENTS_LINE]);
 /* Prints the whole table on stdout. */
 void clients_print(const struct clients *c, const struct clients *before);
-/* Prints what affects processes that work on one GPU with kernels of others: a line for each kernel
- * of a lower level there that waits for its own I/O. */
+/* Prints a line for each kernel that waits for its own I/O on a GPU of a higher level's process. */
 void clients_print_waits(const struct clients *c);
 
 /* {"clients": [...]}. NULL: no memory. */

@@ -96,7 +96,7 @@ static int compare(const void *a, const void *b, void *before)
 
 static int stream(void)
 {
-    struct clients before = {0}, now = {0};
+    struct clients before, now;
     int rc = query_clients(daemon_socket(), &before.rows, &before.n);
 
     while (rc == 0) {
@@ -115,7 +115,6 @@ static int stream(void)
         rc = rc == 0 ? 0 : -EIO; /* the reader has gone */
         clients_free(&before);
         before = now;
-        now = (struct clients){0};
         if (once)
             break;
     }
@@ -133,8 +132,7 @@ static void draw(struct clients *now, struct clients *before)
 
     for (size_t i = 0; i < now->n; i++)
         held += row_held(&now->rows[i]);
-    if (control_policy(daemon_socket(), NULL, policy) != 0)
-        snprintf(policy, sizeof(policy), "?");
+    control_policy(daemon_socket(), NULL, policy); /* leaves it, if that fails */
     strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&seconds, &local));
     mvprintw(0, 0, "cutin top %s   %zu processes, %zu held   policy %.15s   every %g s   q: quit",
              clock, now->n, held, policy, interval);

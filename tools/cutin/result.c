@@ -110,7 +110,6 @@ json_t *result_command(int argc, char **argv)
     return json_string_nocheck(text);
 }
 
-/* Prints an array on one line if it has no strings, arrays or objects in it. */
 int result_print(const json_t *root, FILE *out)
 {
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL;

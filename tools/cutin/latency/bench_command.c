@@ -431,8 +431,7 @@ static void check(const struct subcommand *cmd, struct bench_plan *p)
                    figures_least_samples(p->percentile), p->samples);
 }
 
-/* Writes a line for every request: its mode, its arrival in nanoseconds since 1970, and its latency
- * in nanoseconds. Returns 0 or -errno. */
+/* As --latencies says. Returns 0 or -errno. */
 static int write_latencies(const struct bench *b, const char *path)
 {
     uint64_t from_ns = bench_since_1970_ns(0);

@@ -230,7 +230,7 @@ static struct step answer(struct query *q, int row)
     if (likely(!unknown && call < 0 && (row < 0 || !api_rows[row].ours)))
         return pass;
     q->ours = unknown     ? (void *)&not_exported
-              : call >= 0 ? profiler_exports[call]
+              : call >= 0 ? profiler_functions[call].exported
                           : api_rows[row].ours;
     void *found = ask_any(q, &jump), *ours = NULL;
     if (unknown) { /* the driver's own lookups are not swapped */

@@ -6,12 +6,6 @@
 #include "shim/lookup/elf.h"
 #include "shim/lookup/shim.h"
 
-static const char *const profiler_names[] = {
-#define X(function, effect, kind) #function,
-    PROFILER_FUNCTIONS(X)
-#undef X
-};
-
 static const void *_Atomic bases[PROFILER_COPIES]; /* of the copies; NULL: free */
 void *_Atomic profiler_found[PROFILER_COPIES][PROFILER_CALLS];
 
@@ -20,17 +14,16 @@ int profiler_find(const char *name)
     if (name[0] != 'c' || name[1] != 'u' || name[2] != 'p')
         return -1;
     for (int i = 0; i < PROFILER_CALLS; i++)
-        if (elf_strcmp(name, profiler_names[i]) == 0)
+        if (elf_strcmp(name, profiler_functions[i].name) == 0)
             return i;
     return -1;
 }
 
 const void *profiler_base(const void *found)
 {
-    struct link_map *map;
     Dl_info info;
 
-    return dladdr1(found, &info, (void **)&map, RTLD_DL_LINKMAP) ? info.dli_fbase : NULL;
+    return dladdr(found, &info) ? info.dli_fbase : NULL;
 }
 
 void *profiler_stand_in(enum profiler_call call, void *found)
@@ -38,7 +31,7 @@ void *profiler_stand_in(enum profiler_call call, void *found)
     const void *base = profiler_base(found);
     int copy = 0;
 
-    if (!base || found == profiler_exports[call] ||
+    if (!base || found == profiler_functions[call].exported ||
         atomic_load_explicit(&shim_off, memory_order_relaxed))
         return NULL;
     /* Frees the places of copies that were closed: their functions cannot be called any more. */
@@ -65,5 +58,5 @@ void *profiler_stand_in(enum profiler_call call, void *found)
         return NULL;
     }
     atomic_store(&profiler_found[copy][call], found);
-    return profiler_stand_ins[call][copy];
+    return profiler_functions[call].stand_in[copy];
 }

@@ -33,6 +33,15 @@ enum profiler_call {
 };
 enum { PROFILER_COPIES = 8 }; /* copies that are looked up */
 
+/* In wrap/profiler.c. */
+extern const struct profiler_function {
+    const char *name;
+    enum { BEGINS, ENDS, ENDS_ALL } effect;
+    int kind;
+    void *exported;                  /* our exported function */
+    void *stand_in[PROFILER_COPIES]; /* what lookups answer, for each copy */
+} profiler_functions[PROFILER_CALLS];
+
 /* -1: not one of them. */
 int profiler_find(const char *name);
 /* The answer to a lookup that finds CUPTI's function at `found`. NULL: `found` itself, because
@@ -43,10 +52,7 @@ extern void *_Atomic profiler_found[PROFILER_COPIES][PROFILER_CALLS];
 /* The base address of the copy that has the function. */
 const void *profiler_base(const void *found);
 
-/* wrap/profiler.c: our exported functions, and those that lookups answer. */
-extern void *const profiler_exports[PROFILER_CALLS];
-extern void *const profiler_stand_ins[PROFILER_CALLS][PROFILER_COPIES];
-/* The copy at `base` is not loaded any more. */
+/* In wrap/profiler.c. The copy at `base` is not loaded any more. */
 void profiler_gone(const void *base);
 
 #endif

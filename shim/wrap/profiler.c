@@ -15,16 +15,6 @@ enum { CUPTI_SUCCESS = 0, CUPTI_ERROR_UNKNOWN = 999 };
 /* The type of all these functions: their arguments are integers and addresses. */
 typedef int cupti_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 
-enum effect { BEGINS, ENDS, ENDS_ALL };
-static const struct {
-    enum effect effect;
-    int kind; /* the number of the argument that is the kind */
-} calls[] = {
-#define X(function, effect, kind) {effect, kind},
-    PROFILER_FUNCTIONS(X)
-#undef X
-};
-
 /* Records of one kind that the program wants. */
 struct wanted {
     const void *copy;
@@ -78,10 +68,10 @@ void profiler_gone(const void *base)
 static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, uintptr_t c)
 {
     cupti_fn *cupti = (cupti_fn *)found;
+    const struct profiler_function *f = &profiler_functions[call];
     const uintptr_t arg[] = {a, b, c};
-    bool begins = calls[call].effect == BEGINS, all = calls[call].effect == ENDS_ALL;
-    struct wanted w = {.of = calls[call].kind ? a : 0,
-                       .kind = all ? 0 : (uint32_t)arg[calls[call].kind]};
+    bool begins = f->effect == BEGINS, all = f->effect == ENDS_ALL;
+    struct wanted w = {.of = f->kind ? a : 0, .kind = all ? 0 : (uint32_t)arg[f->kind]};
 
     if (!cupti)
         return CUPTI_ERROR_UNKNOWN;
@@ -142,15 +132,9 @@ PROFILER_FUNCTIONS(X)
 PROFILER_FUNCTIONS(X)
 #undef X
 
-void *const profiler_exports[] = {
-#define X(function, effect, kind) function,
-    PROFILER_FUNCTIONS(X)
-#undef X
-};
-
-void *const profiler_stand_ins[PROFILER_CALLS][PROFILER_COPIES] = {
+const struct profiler_function profiler_functions[] = {
 #define NAME(function, copy)      function##_##copy,
-#define X(function, effect, kind) {COPIES(NAME, function)},
+#define X(function, effect, kind) {#function, effect, kind, function, {COPIES(NAME, function)}},
     PROFILER_FUNCTIONS(X)
 #undef X
 };

@@ -56,8 +56,11 @@ void cutin_test_use_all(void)
         api_get((enum api_index)row);
 }
 
-void *const profiler_exports[PROFILER_CALLS];
-void *const profiler_stand_ins[PROFILER_CALLS][PROFILER_COPIES];
+const struct profiler_function profiler_functions[] = {
+#define X(function, effect, kind) {.name = #function},
+    PROFILER_FUNCTIONS(X)
+#undef X
+};
 
 void profiler_gone(const void *base)
 {

@@ -19,21 +19,18 @@ const char *const setting_names[] = {
 static const char conf[] = "CUTIN_CONF";
 enum { PREFIX = sizeof("CUTIN_") - 1, SAID = 64 };
 
-static bool has_key(const char *text)
-{
-    size_t length = strcspn(text, "=,");
-
-    return length != 0 && text[length] == '=';
-}
-
 bool conf_next(const char **text, struct conf_part *part)
 {
     const char *at = *text, *end = at + strcspn(at, ",");
 
     if (!*at)
         return false;
-    while (*end && !has_key(end + 1))
-        end += 1 + strcspn(end + 1, ",");
+    /* The part ends at a comma behind which a key and '=' follow. */
+    for (size_t key; *end; end += 1 + strcspn(end + 1, ",")) {
+        key = strcspn(end + 1, "=,");
+        if (key && end[1 + key] == '=')
+            break;
+    }
     *part = (struct conf_part){.key = at, .key_length = strcspn(at, "=,")};
     if (at[part->key_length] == '=') {
         part->value = at + part->key_length + 1;
@@ -53,12 +50,10 @@ static void key_of(const char *variable, char key[CONF_KEY])
 
 bool conf_key(const char *variable, char key[CONF_KEY])
 {
-    static const char *const own[] = {"CUTIN_PRIORITY", "CUTIN_SOCKET", "CUTIN_LOG", "CUTIN_TRACE",
-                                      "CUTIN_DISABLE"};
+    static const char own[] = "CUTIN_PRIORITY CUTIN_SOCKET CUTIN_LOG CUTIN_TRACE CUTIN_DISABLE";
 
-    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-        if (strcmp(variable, own[i]) == 0)
-            return false;
+    if (word_index(own, variable) >= 0)
+        return false;
     key_of(variable, key);
     return true;
 }

@@ -8,6 +8,7 @@
 #include "shim/lookup/unknown.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
@@ -43,13 +44,6 @@ static bool name_is_new(const char *name)
 static void *_Atomic real[UNKNOWN_THUNKS];
 static _Atomic bool begins[UNKNOWN_THUNKS]; /* it begins a capture */
 
-static bool starts_with(const char *text, const char *start)
-{
-    while (*start && *text == *start)
-        text++, start++;
-    return !*start;
-}
-
 void *unknown_thunk(const char *name, void *address)
 {
     if (atomic_load_explicit(&shim_off, memory_order_relaxed) || !api_driver_function(address))
@@ -73,7 +67,7 @@ void *unknown_thunk(const char *name, void *address)
         return NULL;
     }
     /* Up to CUDA 13.5 the names of all functions that begin a capture start like this. */
-    if (starts_with(name, "cuStreamBegin"))
+    if (strncmp(name, "cuStreamBegin", strlen("cuStreamBegin")) == 0)
         atomic_store_explicit(&begins[slot], true, memory_order_relaxed);
     if (log_enabled(LOG_INFO) && name_is_new(name))
         log_line(LOG_INFO, "%s is unknown to version %s: its calls wait for buffered work", name,

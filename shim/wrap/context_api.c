@@ -127,17 +127,6 @@ static void find_green(struct shim_context *ctx, void *user)
         *green = ctx;
 }
 
-/* Closes a primary context and its green contexts, which have gone with it. */
-static void primary_close(struct shim_context *ctx)
-{
-    struct shim_context *last;
-    do {
-        last = ctx;
-        context_each_kin(ctx, find_green, &last);
-        context_close(last, false);
-    } while (last != ctx);
-}
-
 /* How often the application holds a device's primary context, as far as the shim saw its calls. */
 enum { RETAINED = 64 };
 static _Atomic uint32_t retained[RETAINED];
@@ -150,24 +139,25 @@ static bool counted(CUdevice device)
 NOTED(cuDevicePrimaryCtxRetain, if (counted(dev)) atomic_fetch_add(&retained[dev], 1),
       (CUcontext *, pctx), (CUdevice, dev))
 
-static bool primary_over(CUdevice device)
-{
-    unsigned flags;
-    int active = 1;
-    return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active;
-}
-
 /* `last`: the context may end. */
 static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice), bool last)
 {
-    struct shim_context *ctx = primary_of(device);
+    struct shim_context *ctx = primary_of(device), *goes = NULL;
+    unsigned flags;
+    int active = 1;
     if (ctx && last)
         context_each_kin(ctx, finish_each, NULL);
     CUresult r = last ? closed(end(device)) : end(device);
-    if (ctx && r == CUDA_SUCCESS && primary_over(device))
-        primary_close(ctx);
-    else if (ctx && last)
+    bool over = ctx && r == CUDA_SUCCESS &&
+                REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS &&
+                !active;
+    if (ctx && last && !over)
         context_each_kin(ctx, go_on_each, NULL);
+    while (over && goes != ctx) { /* its green contexts have gone with it */
+        goes = ctx;
+        context_each_kin(ctx, find_green, &goes);
+        context_close(goes, false);
+    }
     return r;
 }
 

@@ -9,20 +9,16 @@
 
 /* All contexts are drained: a module need not be the current one's, and a library is in every
  * context that used it. Their global variables go with them. */
-#define UNLOAD(sym, type)                                                                          \
-    EXPORT CUresult sym(type module)                                                               \
-    {                                                                                              \
-        if (thread_bypasses())                                                                     \
-            return REAL(sym)(module);                                                              \
-        if (!MUTANT(module_unload_undrained))                                                      \
-            drain_all(false);                                                                      \
-        function_forget_module(module);                                                            \
-        CUresult r = REAL(sym)(module);                                                            \
-        memory_forget();                                                                           \
-        return r;                                                                                  \
-    }
-UNLOAD(cuModuleUnload, CUmodule)
-UNLOAD(cuLibraryUnload, CUlibrary)
+static void unloading(const void *module)
+{
+    if (thread_bypasses())
+        return;
+    if (!MUTANT(module_unload_undrained))
+        drain_all(false);
+    function_forget_module(module);
+}
+WRAPPED(cuModuleUnload, unloading(module), memory_forget(), (CUmodule, module))
+WRAPPED(cuLibraryUnload, unloading(library), memory_forget(), (CUlibrary, library))
 
 NOTED(cuLibraryGetKernel, function_origin_add(*kernel, library, true), (CUkernel *, kernel),
       (CUlibrary, library), (const char *, name))

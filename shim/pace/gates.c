@@ -218,20 +218,15 @@ static CUdeviceptr mirror_begin(struct shim_context *ctx, struct gates *g)
     return g->copy ? device : 0;
 }
 
-static void mirrors_pause(struct gates *g, bool pause)
+void gates_pause_mirrors(struct shim_context *ctx, bool pause)
 {
     pthread_mutex_lock(&mirrored_lock);
-    for (; g; g = g->older) {
+    for (struct gates *g = atomic_load(&ctx->gates); g; g = g->older) {
         if (g->copy && pause)
             atomic_store(g->copy, 0);
         g->paused = pause;
     }
     pthread_mutex_unlock(&mirrored_lock);
-}
-
-void gates_pause_mirrors(struct shim_context *ctx, bool pause)
-{
-    mirrors_pause(atomic_load(&ctx->gates), pause);
 }
 
 /* ---- making them -------------------------------------------------------------------------- */
@@ -527,11 +522,12 @@ void gates_closed_tick(struct shim_context *ctx)
 static void gates_end(struct shim_context *ctx, bool alive)
 {
     atomic_store(&ctx->open_word, 0);
+    if (alive)
+        gates_pause_mirrors(ctx, true);
     struct gates *first = atomic_exchange(&ctx->gates, NULL), *g, *older;
     atomic_store(&ctx->gates_usable, 0);
     if (first && alive) {
         struct context_scope scope = context_push(ctx);
-        mirrors_pause(first, true);
         REAL(cuCtxSynchronize)();
         for (g = first; g; g = g->older)
             if (g->alias && REAL(cuMemHostUnregister)((void *)g->alias->device) != CUDA_SUCCESS)

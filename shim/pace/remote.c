@@ -45,7 +45,8 @@ struct reset {
     uint32_t wanted, number, dropped;
 };
 
-/* Streams are numbered from 0 in the order in which they were made, context by context. */
+/* Streams are numbered from 0 in the order in which they were made, context by context. What was
+ * dropped is counted at once, so the next command that asks is not shown it. */
 static void reset(struct shim_context *ctx, void *user)
 {
     struct reset *r = user;
@@ -59,11 +60,6 @@ static void reset(struct shim_context *ctx, void *user)
         r->number++;
     }
     pthread_mutex_unlock(&ctx->lock);
-}
-
-/* So the next command that asks is not shown what was dropped. */
-static void publish(struct shim_context *ctx, void *unused)
-{
     if (!context_poll_begin(ctx))
         return;
     counters_publish(ctx);
@@ -84,7 +80,6 @@ void remote_take(void *user, enum control_kind kind, uint32_t value)
     }
     if (kind == CONTROL_RESET) {
         context_each(reset, &r);
-        context_each(publish, NULL);
         log_line(LOG_INFO, "a reset from another process dropped %u commands", r.dropped);
     }
 }

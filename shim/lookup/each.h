@@ -19,9 +19,7 @@
 #define EACH_PICK(a, b, c, d, e, g, h, i, j, k, l, n, ...) EACH_##n
 #define EACH(f, ...) EACH_PICK(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
 #define OP_FIELD(type, name)  type name;
-#define OP_PARAM(type, name)  type name,
 #define OP_PARAM_(type, name) , type name
-#define OP_VALUE(type, name)  name,
 #define OP_VALUE_(type, name) , name
 #define OP_INIT(type, name)   .name = name,
 #define OP_USE(type, name)    a->name,

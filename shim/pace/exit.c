@@ -41,7 +41,6 @@ void shim_exit_drain(void)
     trace_flush();
 }
 
-/* A forked child does not have its parent's threads, driver and connection. */
 void shim_fork_child(void)
 {
     if (MUTANT(fork_forgotten)) {

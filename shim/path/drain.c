@@ -144,7 +144,6 @@ bool nothing_buffered(void)
 
 static void count_foreign(struct shim_context *ctx, void *user)
 {
-    (void)user;
     atomic_fetch_add(&ctx->foreign, 1);
 }
 

@@ -49,7 +49,6 @@ void linear_cut(struct linear *l, struct call *c, const struct shim_stream *s, e
                 linear_copy *copy, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 void box_cut(struct box *b, struct call *c, const struct shim_stream *s, box_copy *copy,
              CUDA_MEMCPY3D op);
-/* A rectangle is a box of one layer. */
 /* One side of a copy: rows `pitch` apart, layers of `height` rows. */
 struct side {
     CUmemorytype type;
@@ -66,6 +65,7 @@ struct side {
      (op)->side##Pitch,                                                                            \
      (op)->side##Height}
 
+/* A rectangle is a box of one layer. */
 CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op);
 /* The way of a copy between any two addresses. */
 enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src);

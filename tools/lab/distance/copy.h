@@ -15,10 +15,10 @@ struct stand_in {
 extern const struct stand_in distance_copies[];
 
 #define ASYNC(sym, before_, ...)                                                                   \
-    static CUresult far_##sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                         \
+    static CUresult far_##sym(EACH_PARAM(__VA_ARGS__, (CUstream, stream)))                         \
     {                                                                                              \
         before_;                                                                                   \
-        return DRIVER(sym)(EACH(OP_VALUE, __VA_ARGS__) stream);                                    \
+        return DRIVER(sym)(EACH_VALUE(__VA_ARGS__, (CUstream, stream)));                           \
     }
 #define SYNC_ON(sym, suffix, handle, before_, ...)                                                 \
     static CUresult far_##sym##suffix(EACH_PARAM(__VA_ARGS__))                                     \

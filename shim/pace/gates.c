@@ -231,21 +231,6 @@ void gates_pause_mirrors(struct shim_context *ctx, bool pause)
 
 /* ---- making them -------------------------------------------------------------------------- */
 
-/* The device part of the scheduler's page has memory pages of its own, which are registered. */
-static CUdeviceptr page_register(const struct cutin_page *alias)
-{
-    void *part = (void *)(uintptr_t)alias->device;
-    CUdeviceptr device = 0;
-    if (REAL(cuMemHostRegister_v2)(part, sizeof(alias->device),
-                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
-        CUDA_SUCCESS)
-        return 0;
-    if (REAL(cuMemHostGetDevicePointer_v2)(&device, part, 0) == CUDA_SUCCESS)
-        return device;
-    REAL(cuMemHostUnregister)(part);
-    return 0;
-}
-
 /* Puts an open gate into a stream of its own, with a write behind it. When the host sees the write,
  * the GPU has looked at the word and gone on. No thread waits for that. */
 static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
@@ -278,7 +263,16 @@ static struct gates *gate_make(struct shim_context *ctx)
     g->offset = (size_t)((const char *)client_hold_word(g->device, g->level) -
                          (const char *)client_page()->device);
     struct context_scope scope = context_push(ctx);
-    CUdeviceptr device = page_register(alias);
+    /* The device part of the scheduler's page has memory pages of its own, which are registered. */
+    void *part = (void *)alias->device;
+    CUdeviceptr device = 0;
+    if (REAL(cuMemHostRegister_v2)(part, sizeof(alias->device),
+                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) ==
+            CUDA_SUCCESS &&
+        REAL(cuMemHostGetDevicePointer_v2)(&device, part, 0) != CUDA_SUCCESS) {
+        REAL(cuMemHostUnregister)(part);
+        device = 0;
+    }
     if (device) {
         if (gate_try(ctx, g,
                      device + (size_t)g->device * sizeof(struct page_device) +

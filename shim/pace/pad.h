@@ -6,7 +6,7 @@
  * stores. When the dispatcher of the queues below is held, it reads the rings. It looks up how long
  * those kernels take and how much of the device, and adds up (vhq_ops.room). A kernel of which that
  * is not known leaves nothing. It is learned from the next launches, which are timed. So are a few
- * later ones, which tell whether padding costs real time anything (pad_guard.h).
+ * later ones, which tell whether padding costs real time anything (pad_guard.c).
  *
  * The rings of other processes and contexts cannot be read, so their work leaves nothing either.
  */
@@ -67,5 +67,17 @@ static inline bool pad_note(struct shim_stream *s, CUfunction f, const unsigned 
 bool pad_lesson(struct shim_stream *s, bool known);
 /* A timed kernel took `ns` while best effort went beside it, and takes `learned_ns` without. */
 void pad_sample(uint32_t ns, uint32_t learned_ns);
+
+/* ---- pad_guard.c: does best effort beside real time slow real time's kernels down? ----------- */
+
+enum { PAD_GUARD_SAMPLES = 64, PAD_GUARD_SLOW_MOST = PAD_GUARD_SAMPLES / 10 };
+struct pad_guard {
+    uint32_t samples, slow;
+    uint64_t pause_ns; /* of the last pause; 0: there was none, or all was well since */
+    uint64_t until_ns; /* no padding until then */
+};
+/* A kernel took `ns` beside best effort, and hardly more than `learned_ns` without. True: padding
+ * stops now. */
+bool pad_guard_add(struct pad_guard *g, uint32_t ns, uint32_t learned_ns, uint64_t now_ns);
 
 #endif

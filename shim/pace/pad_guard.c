@@ -1,7 +1,12 @@
 /*
- * pad_guard.c - when padding has to stop (see pad_guard.h).
+ * pad_guard.c - does best effort beside real time slow real time's kernels down?
+ *
+ * Kernels of real time are timed while best effort goes beside them, and compared with what they
+ * take without it. If more than a tenth of them take over 1.02 times as long (the 90th percentile
+ * of the ratio is above that), padding stops for a second. It stops twice as long each time that
+ * this happens again at once, up to 64 seconds.
  */
-#include "shim/pace/pad_guard.h"
+#include "shim/pace/pad.h"
 
 #include "common/clock.h"
 

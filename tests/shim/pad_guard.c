@@ -1,5 +1,5 @@
 /* pad_guard.c - when best effort beside real time has to stop. */
-#include "shim/pace/pad_guard.h"
+#include "shim/pace/pad.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,6 @@
 /*
- * config.c - the environment. It is read when the library is loaded, and again on first use, since
- * the program may have set something meanwhile, or cleared it all. A bad value gives one warning
- * and the default. A setting's own variable counts more than its key in CUTIN_CONF.
+ * config.c - the environment (see shim.h). A setting's own variable counts more than its key in
+ * CUTIN_CONF.
  */
 #include "shim/lookup/conf.h"
 #include "shim/lookup/shim.h"

@@ -54,8 +54,8 @@ void context_get(struct shim_context *ctx);
 struct shim_context *context_find_get(CUcontext handle);
 void context_put(struct shim_context *ctx);
 
-/* context_error.c: a deferred command failed. True: the context is of no use any more. */
-bool context_error_note(struct shim_context *ctx, int err);
+/* context_error.c. vhq_ops.failed; `user`: the context. True: it is of no use any more. */
+bool context_error_note(void *user, struct vhq *q, int err);
 /* By what the shim knows, every later call in the context fails. */
 bool context_unusable(const struct shim_context *ctx);
 /* The error that a call in `ctx` returns instead of being made. Forgets one that does not last. */

@@ -46,11 +46,11 @@ static bool error_keep(struct shim_context *ctx, int err, bool lasts)
     return false;
 }
 
-bool context_error_note(struct shim_context *ctx, int err)
+bool context_error_note(void *user, struct vhq *q, int err)
 {
     static _Atomic bool said; /* there may be many, and the application gets each */
     bool lasts = makes_unusable((CUresult)err);
-    if (error_keep(ctx, err, lasts) && err != CUDA_ERROR_DEINITIALIZED && /* the process ends */
+    if (error_keep(user, err, lasts) && err != CUDA_ERROR_DEINITIALIZED && /* the process ends */
         (lasts || !atomic_exchange(&said, true)))
         log_line(LOG_WARN,
                  "a queued command failed with CUDA error %d; %s call in its context returns it",

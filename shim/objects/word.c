@@ -178,8 +178,9 @@ CUresult mark_ring_record(struct mark_ring *ring, CUstream stream, uint32_t valu
     return r;
 }
 
-uint32_t mark_ring_poll(const struct shim_stream *s)
+uint32_t mark_ring_poll(void *user, struct vhq *q, void *stream)
 {
+    const struct shim_stream *s = vhq_user(q);
     struct mark_ring *ring = s->ring;
     if (!ring)
         return 0;

@@ -28,7 +28,7 @@ void mark_ring_free(struct shim_stream *s);
 /* The events go, or went, with the context. */
 void mark_ring_forget(struct shim_stream *s);
 CUresult mark_ring_record(struct mark_ring *ring, CUstream stream, uint32_t value);
-/* The newest value that is complete; 0: the stream has no ring. */
-uint32_t mark_ring_poll(const struct shim_stream *s);
+/* vhq_ops.poll of every context: the newest value that is complete; 0: the stream has no ring. */
+uint32_t mark_ring_poll(void *user, struct vhq *q, void *stream);
 
 #endif

@@ -60,8 +60,3 @@ bool mark_complete(void *user, struct vhq *q, void *stream)
     context_pop(scope);
     return r != CUDA_ERROR_NOT_READY;
 }
-
-uint32_t mark_poll(void *user, struct vhq *q, void *stream)
-{
-    return mark_ring_poll(vhq_user(q));
-}

@@ -9,11 +9,10 @@
 
 /* ---- mark.c -------------------------------------------------------------------------------- */
 
-/* vhq_ops.mark, .poll and .complete of every context. */
+/* vhq_ops.mark and .complete of every context. */
 int mark_write(void *user, struct vhq *q, void *stream, uint32_t value);
 /* A marker with a gate behind it; `gate` 0: a marker alone. */
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate);
-uint32_t mark_poll(void *user, struct vhq *q, void *stream);
 /* True if the stream's handle means this stream in the calling thread with its current context. */
 bool mark_nameable(const struct shim_stream *s);
 bool mark_complete(void *user, struct vhq *q, void *stream);

@@ -70,11 +70,6 @@ static void dispatcher_start(void *user)
     capture_relax();
 }
 
-static bool command_failed(void *user, struct vhq *q, int err)
-{
-    return context_error_note(user, err);
-}
-
 /* The dispatcher has the primary context current. A call from within an unrelated context is made
  * by its own thread; for green contexts it does not matter which of the family is current. */
 static bool context_may_buffer(void *user)
@@ -90,9 +85,9 @@ static int queues_open(struct shim_context *ctx)
                                 .may_buffer = context_may_buffer,
                                 .mark = mark_write,
                                 .gate = gates_write,
-                                .poll = mark_poll,
+                                .poll = mark_ring_poll,
                                 .complete = mark_complete,
-                                .failed = command_failed,
+                                .failed = context_error_note,
                                 .room = cfg->pad == PAD_ON ? pad_room : NULL};
     struct vhq_config vhq = {.budget_us = remote_budget_us(),
                              .depth = remote_depth(),

@@ -10,30 +10,28 @@
 #include "shim/objects/context.h"
 
 /* By cuda.h these make the context or the process unusable. Old headers lack those with numbers. */
-static const int fatal[] = {
-    CUDA_ERROR_ECC_UNCORRECTABLE,
-    220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */
-    226, /* CUDA_ERROR_CONTAINED */
-    CUDA_ERROR_ILLEGAL_ADDRESS,
-    CUDA_ERROR_LAUNCH_TIMEOUT,
-    CUDA_ERROR_ASSERT,
-    CUDA_ERROR_HARDWARE_STACK_ERROR,
-    CUDA_ERROR_ILLEGAL_INSTRUCTION,
-    CUDA_ERROR_MISALIGNED_ADDRESS,
-    CUDA_ERROR_INVALID_ADDRESS_SPACE,
-    CUDA_ERROR_INVALID_PC,
-    CUDA_ERROR_LAUNCH_FAILED,
-    721, /* CUDA_ERROR_TENSOR_MEMORY_LEAK */
-    810, /* CUDA_ERROR_MPS_CLIENT_TERMINATED */
-    911, /* CUDA_ERROR_EXTERNAL_DEVICE */
-};
-
 static bool makes_unusable(CUresult r)
 {
-    for (size_t i = 0; i < sizeof(fatal) / sizeof(*fatal); i++)
-        if ((int)r == fatal[i])
-            return true;
-    return false;
+    switch ((int)r) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case 220: /* CUDA_ERROR_NVLINK_UNCORRECTABLE */
+    case 226: /* CUDA_ERROR_CONTAINED */
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case 721: /* CUDA_ERROR_TENSOR_MEMORY_LEAK */
+    case 810: /* CUDA_ERROR_MPS_CLIENT_TERMINATED */
+    case 911: /* CUDA_ERROR_EXTERNAL_DEVICE */
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* The first error stays, but an error that lasts replaces one that does not. */

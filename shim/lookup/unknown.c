@@ -27,9 +27,7 @@ static bool name_is_new(const char *name)
 {
     static _Atomic uint64_t said[2 * UNKNOWN_THUNKS];
     /* Hashes are kept, because the names are the callers' and may go away. */
-    uint64_t hash = text_hash(name);
-
-    hash = hash ? hash : 1;
+    const uint64_t hash = text_hash(name) | 1; /* 0: free */
 
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
         uint64_t there = atomic_load_explicit(&said[i], memory_order_relaxed);

@@ -39,11 +39,9 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
         else if (d->d_tag == DT_SONAME)
             soname = value;
     }
-    if (!object->symbols || !object->strings)
-        return false;
-    if (soname)
+    if (soname && object->strings)
         object->soname = object->strings + soname;
-    return true;
+    return object->symbols && object->strings;
 }
 
 const ElfW(Dyn) * elf_dynamic(const struct dl_phdr_info *info)

@@ -184,11 +184,9 @@ struct shim_context *context_of_stream(CUstream stream)
     if (REAL(cuStreamGetCtx)(stream, &owner) != CUDA_SUCCESS || !owner)
         return NULL;
     struct shim_context *ctx = context_find(owner);
-    if (ctx)
+    CUcontext base = ctx ? NULL : base_of(stream, owner);
+    if (ctx || REAL(cuCtxPushCurrent_v2)(base) != CUDA_SUCCESS)
         return ctx;
-    CUcontext base = base_of(stream, owner);
-    if (REAL(cuCtxPushCurrent_v2)(base) != CUDA_SUCCESS)
-        return NULL;
     ctx = context_make(owner, base);
     REAL(cuCtxPopCurrent_v2)(&popped);
     return ctx;

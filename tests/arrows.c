@@ -1,8 +1,8 @@
 /*
- * arrows.c - which room of the house (docs/design.md) may include which: a table, compared with
- * every include of every source. A word of a row is a room, or one file of a room whose other files
- * must not be included. Inside a room, too, files include each other one way only (a source and its
- * header count as one), except in rooms that are one object. The guard of a header is its path.
+ * arrows.c - which folder (docs/design.md) may include which: a table, compared with every include
+ * of every source. A word of a row is a folder, or one file of a folder whose other files must not
+ * be included. Inside a folder, too, files include each other one way only (a source and its header
+ * count as one), except in folders that are one object. The guard of a header is its path.
  */
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct room {
+static const struct folder {
     const char *name, *may;
-} rooms[] = {
+} folders[] = {
     {"common", "tests/mutants.h"}, /* only in builds for tests */
     {"vhq", "common"},
 
@@ -59,7 +59,7 @@ static const struct room {
     {"tools/cutin/latency",
      "common tools/cutin tools/cutin/run/run.h tools/cutin/statistics tools/cutin/worker "
      "tools/cutin/operate/clients.h tools/cutin/trace scheduler/wire"},
-    /* The laboratory uses cutin's engine; no room of cutin includes the laboratory. */
+    /* The laboratory uses cutin's engine; no folder of cutin includes the laboratory. */
     {"tools/lab", "common tools/cutin tools/cutin/run/run.h tools/cutin/latency/bench.h "
                   "tools/cutin/statistics/figures.h tools/facts/driver.h tools/facts/fact.h "
                   "examples/kernels_ptx.h"},
@@ -80,7 +80,7 @@ static const struct room {
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver uses names of the driver's functions, and nothing else of cutin. Its
-     * rooms have one order: each includes only rooms below it. Two calls go up that no include
+     * folders have one order: each includes only folders below it. Two calls go up that no include
      * shows: streams ask captures (stream/capture.h), which are unfinished graphs, and graph/
      * answers; and they report their end to pools (stream/stream.h), in memory/. A table of
      * pointers between them would hide that and cure nothing. */
@@ -98,9 +98,9 @@ static const struct room {
     {"tools/simgpu/runtime", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
     {"tools/simgpu/nvml", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
 };
-enum { ROOMS = sizeof(rooms) / sizeof(*rooms) };
+enum { FOLDERS = sizeof(folders) / sizeof(*folders) };
 
-/* The files of these rooms include each other in circles. */
+/* The files of these folders include each other in circles. */
 static const char *const one_object[] = {
     "scheduler/client",
     "tools/simgpu/graph",
@@ -180,7 +180,7 @@ static bool is_source(const char *file)
     return false;
 }
 
-/* Whether the word names the file or its room. */
+/* Whether the word names the file or its folder. */
 static bool word_names(const char *word, const char *file)
 {
     size_t length = strcspn(word, " ");
@@ -195,26 +195,26 @@ static const char *word_next(const char *word)
     return word + strspn(word, " ");
 }
 
-static const struct room *file_room(const char *file)
+static const struct folder *file_folder(const char *file)
 {
-    for (size_t i = 0; i < ROOMS; i++)
-        if (word_names(rooms[i].name, file))
-            return &rooms[i];
+    for (size_t i = 0; i < FOLDERS; i++)
+        if (word_names(folders[i].name, file))
+            return &folders[i];
     return NULL;
 }
 
-static bool room_may(const struct room *room, const char *target)
+static bool folder_may(const struct folder *folder, const char *target)
 {
-    for (const char *word = room->may; *word; word = word_next(word))
+    for (const char *word = folder->may; *word; word = word_next(word))
         if (word_names(word, target))
             return true;
     return false;
 }
 
-static bool room_uses(const struct room *room, const char *word)
+static bool folder_uses(const struct folder *folder, const char *word)
 {
     for (size_t i = 0; i < include_count; i++)
-        if (file_room(includes[i].file) == room && word_names(word, includes[i].target))
+        if (file_folder(includes[i].file) == folder && word_names(word, includes[i].target))
             return true;
     return false;
 }
@@ -242,7 +242,7 @@ static void file_read(const char *path)
 
     cr_assert_not_null(f, "%s cannot be read", path);
     snprintf(in.file, sizeof(in.file), "%s", path + sizeof(SOURCE_DIR));
-    cr_expect_not_null(file_room(in.file), "%s is in no room of the table", in.file);
+    cr_expect_not_null(file_folder(in.file), "%s is in no folder of the table", in.file);
     while (getline(&line, &size, f) > 0) {
         in.line++;
         if (!*guard.name)
@@ -313,7 +313,7 @@ static size_t unit_of(const char *file)
 static void reach(void)
 {
     for (size_t i = 0; i < include_count; i++)
-        if (file_room(includes[i].target))
+        if (file_folder(includes[i].target))
             reaches[unit_of(includes[i].file)][unit_of(includes[i].target)] = true;
     for (size_t k = 0; k < unit_count; k++)
         for (size_t i = 0; i < unit_count; i++)
@@ -323,7 +323,7 @@ static void reach(void)
 
 static bool include_circles(const struct include *in)
 {
-    return file_room(in->target) && unit_of(in->file) != unit_of(in->target) &&
+    return file_folder(in->target) && unit_of(in->file) != unit_of(in->target) &&
            reaches[unit_of(in->target)][unit_of(in->file)];
 }
 
@@ -332,11 +332,11 @@ Test(arrows, every_include_is_one_that_its_room_may)
     includes_read();
     for (size_t i = 0; i < include_count; i++) {
         const struct include *in = &includes[i];
-        const struct room *room = file_room(in->file);
+        const struct folder *folder = file_folder(in->file);
 
-        cr_expect(!room || room == file_room(in->target) || room_may(room, in->target),
+        cr_expect(!folder || folder == file_folder(in->target) || folder_may(folder, in->target),
                   "%s:%u includes %s, which %s may not", in->file, in->line, in->target,
-                  room->name);
+                  folder->name);
     }
 }
 
@@ -357,12 +357,12 @@ Test(arrows, functions_are_exported_by_wrappers_alone)
     includes_read();
     cr_assert_gt(export_count, 60); /* 80 lines when this was written, some with several rows */
     for (size_t i = 0; i < export_count; i++) {
-        size_t room = 0;
+        size_t folder = 0;
 
-        while (room < sizeof(exporting) / sizeof(*exporting) &&
-               !word_names(exporting[room], exports[i].file))
-            room++;
-        cr_expect_lt(room, sizeof(exporting) / sizeof(*exporting), "%s:%u exports a function",
+        while (folder < sizeof(exporting) / sizeof(*exporting) &&
+               !word_names(exporting[folder], exports[i].file))
+            folder++;
+        cr_expect_lt(folder, sizeof(exporting) / sizeof(*exporting), "%s:%u exports a function",
                      exports[i].file, exports[i].line);
     }
 }
@@ -370,10 +370,10 @@ Test(arrows, functions_are_exported_by_wrappers_alone)
 Test(arrows, nothing_is_allowed_that_no_include_needs)
 {
     includes_read();
-    for (size_t i = 0; i < ROOMS; i++)
-        for (const char *word = rooms[i].may; *word; word = word_next(word))
-            cr_expect(room_uses(&rooms[i], word), "%s includes nothing of %.*s", rooms[i].name,
-                      (int)strcspn(word, " "), word);
+    for (size_t i = 0; i < FOLDERS; i++)
+        for (const char *word = folders[i].may; *word; word = word_next(word))
+            cr_expect(folder_uses(&folders[i], word), "%s includes nothing of %.*s",
+                      folders[i].name, (int)strcspn(word, " "), word);
 }
 
 Test(arrows, files_include_each_other_one_way_but_in_rooms_that_are_one_object)

@@ -1,5 +1,5 @@
 /*
- * sim.h - what all rooms of the simulated driver use: CUDA's types, works, and points in streams.
+ * sim.h - what all folders of the simulated driver use: CUDA's types, works, and points in streams.
  *
  * The rooms from top to bottom. Each knows those below it, and all know this file (tests/arrows.c):
  *   graph      graphs, their executable forms, captures

@@ -176,16 +176,16 @@
     X(usage_goes_back, "the device time that is reported for a client can go down")                \
     X(gated_unheld,                                                                                \
       "work that waits at gates with nothing buffered behind it does not count as held")           \
-    X(stander_has_turns, "a policy gives turns to a client whose work makes no progress")          \
-    X(stander_has_shifts, "a client whose work makes no progress keeps its shifts beside others")  \
-    X(stand_forgotten, "a client whose work stands again and again has shifts in between")         \
+    X(stalled_has_quantum, "a policy gives quanta to a client whose work makes no progress")       \
+    X(stalled_has_shifts, "a client whose work makes no progress keeps its shifts beside others")  \
+    X(stall_forgotten, "a client whose work stalls again and again has shifts in between")         \
     X(long_has_shifts, "a client takes shifts although one of its commands outlasts the longest")  \
     X(busy_is_rest, "time slices of others count as no loss while clients above come and go")      \
     X(overrun_untold,                                                                              \
-      "nobody is told that work runs on after a turn, with time slices of its own")                \
+      "nobody is told that work runs on after a quantum, with time slices of its own")             \
     X(guarded_gets_on, "work that the guard lets in behind stalled work counts as progress")       \
-    X(stopped_has_turns, "a stopped process keeps its turn, or its deadline, under a policy")      \
-    X(turns_of_other_level, "under fair a client's use at its old level counts at its new level")  \
+    X(stopped_has_quantum, "a stopped process keeps its quantum, or its deadline, under a policy") \
+    X(use_at_other_level, "under fair a client's use at its old level counts at its new level")    \
     X(long_uncounted, "under fair a kernel of a second counts only as long as its estimate")       \
     X(gated_tail_unmarked, "the last work before gates close gets no marker")                      \
     X(failed_in_flight, "the work in flight in a failed context counts as in flight for ever")     \

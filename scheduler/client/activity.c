@@ -34,10 +34,10 @@ static inline __attribute__((always_inline)) uint32_t highest_of(const struct ac
     return PAGE_LEVELS;
 }
 
-/* While an external wait is stalled: work that stood then does not count, later work does. */
+/* While an external wait is stalled: older work does not count, later work does. */
 static __attribute__((noinline, cold)) uint32_t highest_stalled(const struct activity_device *d)
 {
-    return highest_of(d, counts(d) > atomic_load(&d->stood) && !MUTANT(stalled_for_good));
+    return highest_of(d, counts(d) > atomic_load(&d->older) && !MUTANT(stalled_for_good));
 }
 
 /* The highest active level; PAGE_LEVELS: nothing is active. */
@@ -170,10 +170,10 @@ void activity_set_bit(struct activity *a, uint32_t dev, uint32_t bit)
 static __attribute__((noinline, cold)) void beside_stalled(struct activity *a, uint32_t dev)
 {
     struct activity_device *d = &a->device[dev];
-    uint32_t stood = atomic_load(&d->stood), sum;
+    uint32_t older = atomic_load(&d->older), sum;
 
     atomic_fetch_add(&d->changes, 1);
-    while ((sum = counts(d)) < stood && !atomic_compare_exchange_weak(&d->stood, &stood, sum))
+    while ((sum = counts(d)) < older && !atomic_compare_exchange_weak(&d->older, &older, sum))
         ;
     activity_refresh(a, dev);
 }
@@ -295,16 +295,16 @@ void activity_tick(struct activity *a, uint64_t now_ns)
             /* Work that began beside it is stalled, too, if nothing begins or ends for as long. */
             uint32_t changes = atomic_load(&d->changes), sum = counts(d);
 
-            if (changes != d->changes_seen || sum != d->sum_seen || sum <= atomic_load(&d->stood)) {
+            if (changes != d->changes_seen || sum != d->sum_seen || sum <= atomic_load(&d->older)) {
                 d->changes_seen = changes;
                 d->sum_seen = sum;
                 d->changes_since_ns = now_ns;
             } else if (now_ns - d->changes_since_ns >= ACTIVITY_STALL_NS) {
-                atomic_store(&d->stood, sum);
+                atomic_store(&d->older, sum);
                 activity_refresh(a, dev);
             }
         } else if ((word & WAITS_PENDING) && now_ns - d->external_since_ns >= ACTIVITY_STALL_NS) {
-            atomic_store(&d->stood, counts(d));
+            atomic_store(&d->older, counts(d));
             if (atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED))
                 activity_refresh(a, dev);
         }

@@ -38,9 +38,9 @@ struct activity_device {
     _Atomic uint64_t external;
     /* Only the client's thread: since when it has seen the present value of `external`. */
     uint64_t external_seen, external_since_ns;
-    /* While a wait is stalled: `stood` is how much work was begun when it stalled, which does not
+    /* While a wait is stalled: `older` is how much work was begun when it stalled, which does not
      * count. `changes` counts later ends, and begins beside other work. */
-    _Atomic uint32_t stood, changes;
+    _Atomic uint32_t older, changes;
     uint32_t changes_seen, sum_seen; /* like external_seen, for `changes` and the sum of counts */
     uint64_t changes_since_ns;
 };

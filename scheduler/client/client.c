@@ -92,12 +92,12 @@ bool calm_is_on(void)
  * written first: from then on the process may hold others, and may be stopped. */
 static bool calm_end(void)
 {
-    bool stood = calm_is_on(), was_calm;
+    bool was_on = calm_is_on(), was_calm;
 
-    if (stood)
+    if (was_on)
         atomic_store(&self.page->heartbeat_ns, clock_ns());
     was_calm = atomic_exchange(&client_calm_word, UNWATCHED) == CALM;
-    if (was_calm && !stood) /* the calm began just now */
+    if (was_calm && !was_on) /* the calm began just now */
         atomic_store(&self.page->heartbeat_ns, clock_ns());
     return was_calm;
 }

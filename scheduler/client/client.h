@@ -76,7 +76,7 @@ bool client_is_active(void); /* on any device */
 void client_work_begin(int dev, uint32_t level);
 void client_work_end(int dev, uint32_t level);
 
-/* How many clients take turns on the device, this one included, while its least share has the hold
+/* How many clients share the device's time, this one included, while its least share has the hold
  * of level 0 open; 0: it is not open. As of the last look, and only from the client's thread. */
 uint32_t client_share_open(int dev);
 /* Whether the process has a least share. From any thread. */

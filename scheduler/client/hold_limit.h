@@ -34,7 +34,7 @@ struct hold_limit {
     struct share {                       /* the account of a device */
         uint64_t measured_at_ns, ran_ns; /* the last look, and what had run by then */
         int64_t owed_ns;
-        /* How many clients take turns on it while the share has level 0's hold open there, this one
+        /* How many clients share its time while the share has level 0's hold open there, this one
          * included, as of the last look; 0: it is not open. */
         uint32_t open;
     } share[PAGE_DEVICES];

@@ -50,7 +50,7 @@ static void send_row(struct peer *to, struct peer *p, uint64_t now)
     m.row.below = p->below;
     m.row.heartbeat_age_ms = beat && beat < now ? (now - beat) / NS_PER_MS : 0;
     m.row.weight = p->weight;
-    m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
+    m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stopped ? ROW_STOPPED : 0) |
                   (p->queues ? ROW_QUEUES : 0) |
                   (atomic_load_explicit(&page->stuck, memory_order_relaxed) ? ROW_STUCK : 0);
     /* Counters are older than the connection if there was another daemon before, or none. */

@@ -34,7 +34,7 @@ static bool is_wrong(const struct peer_device *mine, uint32_t bit, const uint8_t
 {
     const struct peer_device *its = mine->device->owner[bit];
     const struct peer *owner = its->peer;
-    bool wrong = !owner->stalled && /* else the daemon clears it */
+    bool wrong = !owner->stopped && /* else the daemon clears it */
                  its->bit != PROTOCOL_NO_BIT;
 
     for (int i = 0; wrong && i < 8; i++) {

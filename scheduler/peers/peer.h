@@ -110,14 +110,14 @@ struct peer_device {
     bool wants;                         /* it wants a bit, and there was none */
     uint32_t wrong;                     /* wrong bits in its words at the last scan of mend.c */
     uint64_t gpu_ns, unsure_ns, memory; /* of policy_tick.c; memory: of the policy */
-    uint64_t stood_ns;                  /* of the same: stand.ns at the last decision */
+    uint64_t stalled_ns;                /* of the same: stall.ns at the last decision */
     uint32_t policy_level;              /* at which `memory` was gathered */
     struct peer_device *prev, *next;    /* in the device's list: of the same */
     bool told, counted;                 /* to clients above; among its user's clients (limit.c) */
-    struct { /* of stand.c: how far the work had got when last measured; for how long no further */
+    struct { /* of stall.c: how far the work had got when last measured; for how long no further */
         uint64_t done, measured_at_ns, ns;
         uint64_t in_flight_ns; /* of `ns`, with something in flight all the time */
-    } stand;
+    } stall;
     /* A hold that hold.c follows: its begin (0 = none), and how many holds had ended before. */
     uint64_t hold_began_ns, holds_before;
     /* Of shifts.c: scans that found work, its debt for scans that found none, its place; whether
@@ -125,7 +125,7 @@ struct peer_device {
      * part it from others; how far its own work and that of others had got; its cut-ins by then. */
     uint32_t busy_scans, debt, place;
     bool lacks, sliced;
-    uint32_t stood; /* it did of late (stand.c), and so many scans have to find progress */
+    uint32_t recovers; /* it did of late (stall.c), and so many scans have to find progress */
     uint64_t done, others, cut_ins;
     /* Of usage.c: the time that it has had, and what it had told by then. */
     uint64_t used_ns, told_ns, told_unsure_ns, shown_ns;
@@ -142,7 +142,7 @@ struct peer {
     bool unlimited; /* its user may control other users' processes */
     bool client;    /* has said HELLO */
     bool dead;
-    bool stalled, asked_for_beat; /* see heartbeat.c */
+    bool stopped, asked_for_beat; /* see heartbeat.c */
     uint64_t since_ns;
     struct outgoing *first; /* queue */
     size_t queued;          /* bytes */

@@ -6,9 +6,9 @@
 #include "common/mutant.h"
 
 enum {
-    MEMBERS = 1024 + 64,    /* all clients that the daemon accepts */
-    APART_NS = 20000000,    /* how far apart the figures of one tick were published */
-    STANDS_NS = 2000000000, /* longer than most kernels */
+    MEMBERS = 1024 + 64,     /* all clients that the daemon accepts */
+    APART_NS = 20000000,     /* how far apart the figures of one tick were published */
+    STALLED_NS = 2000000000, /* longer than most kernels */
     COUNTED_NS = 100000000,
 };
 
@@ -27,19 +27,19 @@ static void add(struct members *r, struct peer_device *mine, uint64_t now)
     struct page_device *page = device_page(mine);
     uint64_t gpu_ns = figure_read(&page->counters.gpu_ns);
     uint64_t unsure_ns = figure_read(&page->counters.unsure_ns);
-    uint64_t stood_ns = stand_measure(mine, now), more = 0;
-    /* A client whose work stands wants nothing, until its work makes progress. */
-    bool stands = stood_ns >= STANDS_NS && !MUTANT(stander_has_turns);
+    uint64_t stalled_ns = stall_measure(mine, now), more = 0;
+    /* A client whose work stalls wants nothing, until its work makes progress. */
+    bool stalled = stalled_ns >= STALLED_NS && !MUTANT(stalled_has_quantum);
 
     /* No estimate knows of work that makes no progress for longer than figures lie apart (a kernel
      * of a second). It has had what the clock says; others' figures take back what they had. */
-    if (stood_ns > COUNTED_NS && stood_ns > mine->stood_ns && !MUTANT(long_uncounted))
-        more = stood_ns - mine->stood_ns;
-    mine->stood_ns = stood_ns;
+    if (stalled_ns > COUNTED_NS && stalled_ns > mine->stalled_ns && !MUTANT(long_uncounted))
+        more = stalled_ns - mine->stalled_ns;
+    mine->stalled_ns = stalled_ns;
     if (r->n == MEMBERS)
         return;
     /* What it used at another level does not count at its new level. */
-    if (mine->policy_level != p->level && !MUTANT(turns_of_other_level))
+    if (mine->policy_level != p->level && !MUTANT(use_at_other_level))
         mine->memory = 0;
     mine->policy_level = p->level;
     r->pages[r->n] = page;
@@ -48,10 +48,10 @@ static void add(struct members *r, struct peer_device *mine, uint64_t now)
         .level = p->level,
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : more,
-        .wants = !p->stalled && !p->paused && !stands &&
+        .wants = !p->stopped && !p->paused && !stalled &&
                  (device_has_work(page) || gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
-        .deadline_ns = p->stalled || p->paused ? 0 : figure_read(&page->deadline_ns),
+        .deadline_ns = p->stopped || p->paused ? 0 : figure_read(&page->deadline_ns),
         .can_be_held = p->queues,
         .memory = &mine->memory,
     };

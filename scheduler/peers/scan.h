@@ -22,8 +22,8 @@ static inline bool device_has_work(const struct page_device *device)
 #define HEARTBEAT_SCAN_MS   20
 
 /* True while there is a client that may hold others, or that has work under a policy that gives
- * turns: then scan again. */
-bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns);
+ * quanta: then scan again. */
+bool heartbeat_scan(struct peer *peers, bool policed, uint64_t now_ns);
 
 struct hold {
     uint32_t bits; /* of clients that hold; 0: it is not held */
@@ -62,10 +62,10 @@ void shifts_leave(struct peer *peers, const struct peer *gone);
 
 /* Measures once. For how many ns all that the client has in flight there has made no progress,
  * without the times in which it was held; 0: it makes progress, or has nothing in flight. */
-uint64_t stand_measure(struct peer_device *at, uint64_t now_ns);
+uint64_t stall_measure(struct peer_device *at, uint64_t now_ns);
 /* Grows as long as the client's work makes progress. What it submits is no measure: the progress
- * guard (vhq/blocked.c) lets more in behind work that stands. */
-uint64_t stand_progress(const struct peer_device *at);
+ * guard (vhq/blocked.c) lets more in behind stalled work. */
+uint64_t stall_progress(const struct peer_device *at);
 
 #define USAGE_SCAN_MS 100
 

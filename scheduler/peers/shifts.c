@@ -14,15 +14,15 @@
 enum {
     PLACES = 255, /* as many as fit the word */
     SHIFTS_DOUBLED_MOST = 5,
-    STANDS_NS = 400000000, /* plus two rounds of shifts */
-    COMMANDS = 64,         /* that fit a shift, even the longest: its end loses one at most */
+    STALLED_NS = 400000000, /* plus two rounds of shifts */
+    COMMANDS = 64,          /* that fit a shift, even the longest: its end loses one at most */
     /* A client may leave a fifth of its own shifts idle: four scans that found work make up for one
      * that found none. A client more than eight short is out until it has made up for eight. */
     LACK = 64,
     MADE_UP_BY = 4,
     DEBT_MOST = 8 * LACK,
     DEBT_OUT = 16 * LACK,
-    STOOD = 16, /* scans that have to find progress after a stand */
+    RECOVERS = 16, /* scans that have to find progress after a stall */
 };
 
 #define RESTS_NS (1000ull * NS_PER_MS) /* clients above that have not come for so long rest */
@@ -54,20 +54,20 @@ static bool above_rests(const struct peer_device *mine, uint64_t now)
 }
 
 /* In two shifts of its own and some time its work has made no progress: it wastes shifts. While
- * clients above rest, what is in flight needs no shift of its own, and a client whose work stands
+ * clients above rest, what is in flight needs no shift of its own, and a client whose work stalls
  * again after each command is one of these from its second command on. */
-static bool stands(struct peer_device *mine, uint64_t round_ns, bool rests, bool gets_on,
+static bool stalls(struct peer_device *mine, uint64_t round_ns, bool rests, bool gets_on,
                    uint64_t now)
 {
-    uint64_t stand_ns = stand_measure(mine, now);
-    bool stands =
-        stand_ns > STANDS_NS + 2 * round_ns || (rests && mine->stand.in_flight_ns > STANDS_NS);
+    uint64_t stall_ns = stall_measure(mine, now);
+    bool stalled =
+        stall_ns > STALLED_NS + 2 * round_ns || (rests && mine->stall.in_flight_ns > STALLED_NS);
 
-    if (stands)
-        mine->stood = STOOD;
-    else if (mine->stood != 0 && (gets_on || MUTANT(stand_forgotten)))
-        mine->stood--;
-    return (rests ? mine->stood != 0 : stands) && !MUTANT(stander_has_shifts);
+    if (stalled)
+        mine->recovers = RECOVERS;
+    else if (mine->recovers != 0 && (gets_on || MUTANT(stall_forgotten)))
+        mine->recovers--;
+    return (rests ? mine->recovers != 0 : stalled) && !MUTANT(stalled_has_shifts);
 }
 
 static uint32_t long_us(const struct peer_device *mine)
@@ -84,14 +84,14 @@ static void look(struct peer_device *mine, uint64_t now)
     const struct device_work *work = &mine->device->work;
     uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
     uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
-    uint64_t done = stand_progress(mine);
+    uint64_t done = stall_progress(mine);
     bool lacked = mine->lacks, rests = above_rests(mine, now),
          gets_on = done != mine->done || !device_has_work(page);
     /* Or one of its commands outlasts the longest shift, and so runs in those of others, too. */
-    bool standing = stands(mine, round_ns, rests, gets_on, now) ||
+    bool stalled = stalls(mine, round_ns, rests, gets_on, now) ||
                     (rests && long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
                      !MUTANT(long_has_shifts));
-    /* It is held by the policy, and what it had in flight when its turn ended still runs. */
+    /* It is held by the policy, and what it had in flight when its quantum ended still runs. */
     bool overrun =
         !gets_on && !MUTANT(overrun_untold) && figure_read(&page->counters.in_flight) &&
         (atomic_load_explicit(&page->want[level], memory_order_relaxed) & PAGE_BIT_POLICY);
@@ -99,10 +99,10 @@ static void look(struct peer_device *mine, uint64_t now)
     bool works = p->queues && !p->paused && p->lowest < PAGE_LEVELS && device_has_work(page);
 
     mine->done = done;
-    mine->sliced = works && rests && (standing || overrun);
-    mine->lacks = !works || p->above == 0 || standing;
+    mine->sliced = works && rests && (stalled || overrun);
+    mine->lacks = !works || p->above == 0 || stalled;
     /* The work of a client that takes shifts can run out only in its own, one of `of`. So one scan
-     * that found none stands for `of` scans. */
+     * that found none counts as `of` scans. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
     makes_up = makes_up ? makes_up : 1;
     if (!mine->lacks)
@@ -126,7 +126,7 @@ static void arrange(struct peer *peers)
         struct device_work *work = &mine->device->work;
         uint32_t us = long_us(mine);
 
-        work->done += stand_progress(mine);
+        work->done += stall_progress(mine);
         if (mine->sliced)
             work->sliced[p->lowest]++;
         if (!takes_shifts(mine))
@@ -140,7 +140,7 @@ static void arrange(struct peer *peers)
         _Atomic uint32_t *shift = &p->page->page->shift[device_slot(mine)];
         uint32_t old = atomic_load_explicit(shift, memory_order_relaxed),
                  word = old & PAGE_SHIFT_PROGRESS, of = work->clients[p->lowest % PAGE_LEVELS];
-        uint64_t others = work->done - stand_progress(mine);
+        uint64_t others = work->done - stall_progress(mine);
 
         if (others != mine->others)
             word += PAGE_SHIFT_PROGRESS_ONE;

@@ -135,7 +135,7 @@ static void link_add(struct peer *owner, struct peer *other, const struct link_t
     }
     *link = (struct link){.key = {owner->id, other->id}, owner, other, *told};
     HASH_ADD(hh, links, key, sizeof(link->key), link);
-    link->strange = other->expects && !owner->stalled;
+    link->strange = other->expects && !owner->stopped;
     other->strangers += link->strange;
     owner->below++;
     other->above++;
@@ -364,7 +364,7 @@ void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns)
         if (other == p || other->level <= p->lowest)
             continue;
         p->expects = true;
-        held |= other->stalled ? 0 : words[other->level];
+        held |= other->stopped ? 0 : words[other->level];
     }
     if (!p->expects)
         return;

@@ -37,8 +37,8 @@ struct device {
         uint64_t at_ns, sum_ns, unsure_ns;
         uint32_t clients;
     } usage;
-    /* If clients run in turns they tell more time than there was: each takes what it waited for its
-     * own. policy_tick.c still has so many nanoseconds of that to take back. */
+    /* If clients are time-sliced they tell more time than there was: each takes what it waited for
+     * its own. policy_tick.c still has so many nanoseconds of that to take back. */
     struct device_excess {
         uint64_t at_ns;
         int64_t ns;

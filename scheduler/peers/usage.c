@@ -1,10 +1,10 @@
 /*
  * usage.c - how much of a device's time each client has had, for `list` and `top`.
  *
- * A client tells how long it was busy there at most, others' turns included, and how much of that
- * it is not sure of (page_counters). All clients together had no more than the time that passed.
- * What is too much comes off what they are not sure of, and then off all alike. Clients publish
- * every 10 ms, each at its own time, so this is done over longer times.
+ * A client tells how long it was busy there at most, others' time slices included, and how much of
+ * that it is not sure of (page_counters). All clients together had no more than the time that
+ * passed. What is too much comes off what they are not sure of, and then off all alike. Clients
+ * publish every 10 ms, each at its own time, so this is done over longer times.
  */
 #include "scheduler/peers/scan.h"
 

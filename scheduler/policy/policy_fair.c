@@ -2,38 +2,38 @@
  * policy_fair.c - clients of one level share the GPU's time by their weights.
  *
  * A client's memory is its virtual time: the GPU time that it used, divided by its weight. Of the
- * clients that want the GPU the one with the least virtual time, the last, has a turn, and the
+ * clients that want the GPU the one with the least virtual time, the last, has a quantum, and the
  * others are held. So what a client has used is how long it was busy, whatever its kernels, and no
- * estimate. What the client before still has in flight when a turn begins is not measured, so a
- * turn is long against that. A client that comes, or comes back, starts where the last one is: it
- * does not get later what it did not use. A client that wants nothing delays no other.
+ * estimate. What the client before still has in flight when a quantum begins is not measured, so a
+ * quantum is long against that. A client that comes, or comes back, starts where the last one is:
+ * it does not get later what it did not use. A client that wants nothing delays no other.
  */
 #include "scheduler/policy/policy.h"
 
 #include <stddef.h>
 
 /* `memory` has the virtual time in units of 16 ns from bit 8 on, never 0 for a client that takes
- * part. From bit 4 on: how many more decisions its turn lasts. Below that: how many decisions ago
- * it last wanted anything. A program that waits for its own results wants nothing for a moment, and
- * must not lose its place for that. */
-#define TURN_SHIFT     4u
-#define TIME_SHIFT     8u
-#define IDLE_MOST      10u
-#define TURN_DECISIONS 3u
+ * part. From bit 4 on: how many more decisions its quantum lasts. Below that: how many decisions
+ * ago it last wanted anything. A program that waits for its own results wants nothing for a moment,
+ * and must not lose its place for that. */
+#define QUANTUM_SHIFT     4u
+#define TIME_SHIFT        8u
+#define IDLE_MOST         10u
+#define QUANTUM_DECISIONS 3u
 
 static uint64_t virtual(const struct policy_member *m)
 {
     return *m->memory >> TIME_SHIFT;
 }
 
-static uint64_t turn(const struct policy_member *m)
+static uint64_t quantum(const struct policy_member *m)
 {
-    return *m->memory >> TURN_SHIFT & 15;
+    return *m->memory >> QUANTUM_SHIFT & 15;
 }
 
 static void set(struct policy_member *m, uint64_t time, uint64_t left, uint64_t idle)
 {
-    *m->memory = time << TIME_SHIFT | left << TURN_SHIFT | idle;
+    *m->memory = time << TIME_SHIFT | left << QUANTUM_SHIFT | idle;
 }
 
 /* The least virtual time of all that take part or, with `wanting`, of those that want the GPU now:
@@ -61,11 +61,11 @@ static void advance_one(struct policy_member *m, uint64_t last)
     if (!time)
         time = last != UINT64_MAX ? last : 1;
     time += m->used_ns / m->weight / 16;
-    set(m, time, m->wants && turn(m) ? turn(m) - 1 : 0, idle);
+    set(m, time, m->wants && quantum(m) ? quantum(m) - 1 : 0, idle);
 }
 
-/* The client whose turn it is: the one whose turn is not over, else the last one. NULL: none wants
- * the GPU. */
+/* The client to run: the one whose quantum is not over, else the last one. NULL: none wants the
+ * GPU. */
 static struct policy_member *next_of(struct policy_member *m, uint32_t n, uint32_t level)
 {
     uint64_t last = last_of(m, n, level, true);
@@ -74,13 +74,13 @@ static struct policy_member *next_of(struct policy_member *m, uint32_t n, uint32
     for (uint32_t i = 0; i < n; i++) {
         if (m[i].level != level || !virtual(&m[i]) || !m[i].wants || !m[i].can_be_held)
             continue;
-        if (turn(&m[i]))
+        if (quantum(&m[i]))
             return &m[i];
         if (!next && virtual(&m[i]) <= last)
             next = &m[i];
     }
     if (next)
-        set(next, virtual(next), TURN_DECISIONS, 0);
+        set(next, virtual(next), QUANTUM_DECISIONS, 0);
     return next;
 }
 

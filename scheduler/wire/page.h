@@ -73,7 +73,7 @@
     X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")            \
     X(padded, "commands submitted beside the real-time work that held them")                       \
     X(peer_releases, "times that a hold released work for which others may wait")                  \
-    X(unsure_ns, "part of gpu_ns that may have been turns of others")
+    X(unsure_ns, "part of gpu_ns that may have been time slices of others")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;
@@ -134,8 +134,8 @@ struct cutin_page {
     uint32_t reserved0[12]; /* nobody reads it; earlier releases write here whose page it is */
     /* Clients above on a device of this client, plus streams above in this process. */
     _Alignas(64) _Atomic uint32_t above;
-    /* Other clients that share a device with this one and do not hold it: their work takes turns
-     * with this client's. */
+    /* Other clients that share a device with this one and do not hold it: the driver time-slices
+     * their work and this client's. */
     _Atomic uint32_t beside;
     /* Written by this client: how many of its streams are stuck: they complete nothing, and so they
      * hold no other client any more. */

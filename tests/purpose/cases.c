@@ -356,7 +356,7 @@ static const struct named {
     {"short_beside_kernels_of_a_second_with_gates",
      {.gates = true, BESIDE_LONG(LONG_MS, 40, JOB(1, 100), JOB(1, 1000000))}},
     {"short_beside_kernels_of_300_ms", {BESIDE_LONG(LONG_MS, 40, JOB(1, 100), JOB(1, 300000))}},
-    {"fair_short_beside_kernels_of_100_ms", /* which run on in the turn of the other job */
+    {"fair_short_beside_kernels_of_100_ms", /* which run on in the quantum of the other job */
      {.ms = LONG_MS, .jobs = 2, .fair = true, .job = {FAIR(1, 100), FAIR(1, 100000)}}},
     {"two_short_beside_kernels_of_a_second",
      {BESIDE_LONG(LONGER_MS, 25, JOB(1, 100), JOB(1, 200), JOB(1, 1000000))}},

@@ -590,7 +590,7 @@ static uint64_t told_ns(void)
     return sum;
 }
 
-/* Each process's own figure includes the others' turns. */
+/* Each process's own figure includes the others' time slices. */
 Test(learned, gpu_times_of_processes_add_up_to_device_time)
 {
     const char *const lengths_us[] = {"50,500", "200", "20,2000,20,20"};

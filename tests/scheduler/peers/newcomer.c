@@ -107,7 +107,7 @@ Test(newcomer, is_released_after_timeout_if_clients_above_stay_silent)
 
 Test(newcomer, does_not_wait_for_stalled_or_removed_clients)
 {
-    peer[0].stalled = true;
+    peer[0].stopped = true;
     comes();
     device(&peer[NEW]);
     topology_settle(&peer[NEW]);

@@ -51,7 +51,7 @@ static bool beside_slices(uint32_t i)
     return page[i].shift[SLOT] & PAGE_SHIFT_SLICED;
 }
 
-static uint32_t stander; /* makes no progress; others with work do */
+static uint32_t stalling; /* makes no progress; others with work do */
 
 static void looks(int n)
 {
@@ -59,7 +59,7 @@ static void looks(int n)
 
     while (n-- > 0) {
         for (uint32_t i = 1; i < PEERS; i++)
-            counters(i)->submitted += i != stander && device_has_work(&page[i].device[SLOT]);
+            counters(i)->submitted += i != stalling && device_has_work(&page[i].device[SLOT]);
         shifts_scan(peer, now += SHIFTS_SCAN_MS * NS_PER_MS);
     }
 }
@@ -135,7 +135,7 @@ Test(shifts, idle_client_requalifies_like_a_new_one)
 Test(shifts, are_withdrawn_from_client_without_progress)
 {
     counters(1)->in_flight = counters(1)->waiting = counters(2)->waiting = 1;
-    stander = 1;
+    stalling = 1;
     looks(10);
     cr_expect_neq(shift(1), 0, "one long kernel, perhaps");
     for (int i = 0; i < 30; i++) {
@@ -146,7 +146,7 @@ Test(shifts, are_withdrawn_from_client_without_progress)
     cr_expect_eq(shift(1), 0, "%x", shift(1));
     cr_expect_eq(shift(2), 0, "nobody else takes any: %x", shift(2));
     cr_expect(beside_slices(2) && !beside_slices(1));
-    stander = 0;
+    stalling = 0;
     looks(ONCE_STOOD + SHIFTS_BUSY_SCANS);
     cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "it gets on: %x", shift(1));
     cr_expect(!beside_slices(2));
@@ -155,7 +155,7 @@ Test(shifts, are_withdrawn_from_client_without_progress)
     looks(1000);
     counters(1)->in_flight = 1;
     looks(SHIFTS_BUSY_SCANS);
-    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "idle is not standing: %x", shift(1));
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "idle is not stalled: %x", shift(1));
 }
 
 /* Time slices of others are then in their way. */
@@ -178,11 +178,11 @@ Test(shifts, slices_are_told_once_clients_above_rest)
 }
 
 /* Each of its commands takes a second. */
-Test(shifts, are_withdrawn_once_from_client_that_stands_again_and_again)
+Test(shifts, are_withdrawn_once_from_client_that_stalls_again_and_again)
 {
     uint32_t with = 0;
     counters(1)->in_flight = counters(1)->waiting = counters(2)->waiting = 1;
-    stander = 1;
+    stalling = 1;
     looks(50);
     for (int i = 0; i < 5 * 50; i++) {
         counters(1)->submitted += i % 50 == 0;
@@ -192,7 +192,7 @@ Test(shifts, are_withdrawn_once_from_client_that_stands_again_and_again)
     cr_expect_eq(with, 0, "at %u looks", with);
 }
 
-/* The estimate says so before the command has stood. */
+/* The estimate says so before the command has stalled. */
 Test(shifts, are_not_for_clients_with_commands_longer_than_the_longest)
 {
     for (uint32_t i = 1; i < PEERS; i++)
@@ -216,13 +216,13 @@ Test(shifts, work_running_on_after_its_turn_is_told_to_others)
         peer[i].above = 0;
     counters(1)->waiting = counters(1)->in_flight = counters(2)->waiting = 1;
     atomic_store(&page[1].device[SLOT].want[0], PAGE_BIT_POLICY);
-    stander = 1;
+    stalling = 1;
     looks(2);
     cr_expect(beside_slices(2) && !beside_slices(1));
-    stander = 0;
+    stalling = 0;
     looks(1);
     cr_expect(!beside_slices(2), "something is complete");
-    stander = 1;
+    stalling = 1;
     counters(1)->in_flight = 0;
     looks(2);
     cr_expect(!beside_slices(2), "all of it");
@@ -292,7 +292,7 @@ Test(shifts, beat_shows_progress_of_other_clients)
         beat[i] = page[i].shift[SLOT];
     counters(1)->submitted = 10;
     counters(1)->in_flight = 10;
-    stander = 1;
+    stalling = 1;
     looks(1);
     cr_expect_eq(page[2].shift[SLOT], beat[2], "nothing is complete");
     counters(1)->in_flight = 9;

@@ -80,8 +80,8 @@ Test(policy, fair_shares_by_weight)
     expect_share(f, 2, 70);
 }
 
-/* What the one before has in flight at the beginning of a turn counts for no client. */
-Test(policy, fair_turns_last_three_decisions)
+/* What the one before has in flight at the beginning of a quantum counts for no client. */
+Test(policy, fair_quantum_lasts_three_decisions)
 {
     struct fake f[N];
     int changes = 0;
@@ -338,11 +338,11 @@ Test(policy, stopped_client_keeps_no_other_waiting)
 }
 
 /* It always has work, which runs whenever a tick finds it not held. It is given a quarter more
- * (hold_limit.c), and may run ahead by the share of a period and a turn. What it is owed is not
+ * (hold_limit.c), and may run ahead by the share of a period and a quantum. What it is owed is not
  * kept for long, so only as much of a late tick counts as cannot be lost. */
 Test(policy, best_effort_gets_its_min_share)
 {
-    enum { PERCENT = 30, PERIOD_MS = 100, TURN_MS = 20 };
+    enum { PERCENT = 30, PERIOD_MS = 100, QUANTUM_MS = 20 };
     int64_t all, had, took, began;
     struct place place;
     struct actor rt, be;
@@ -368,7 +368,7 @@ Test(policy, best_effort_gets_its_min_share)
     had = (actor_do(&be, DO_TURNS, false, 0) - had) / MS;
     took = (int64_t)now_ms() - began;
     cr_expect_geq(100 * had, PERCENT * all, "%lld of %lld ms", (long long)had, (long long)all);
-    cr_expect_leq(100 * had, PERCENT * (took * 5 / 4 + PERIOD_MS) + 100 * TURN_MS,
+    cr_expect_leq(100 * had, PERCENT * (took * 5 / 4 + PERIOD_MS) + 100 * QUANTUM_MS,
                   "%lld of %lld ms", (long long)had, (long long)took);
     actor_kill(&rt);
     actor_kill(&be);

@@ -1,5 +1,5 @@
 /*
- * turns.c - which client has the turns of the policy fair, by pages and a clock of the test's own.
+ * quanta.c - which client has the quantum of the policy fair, by pages and a clock of the test's own.
  */
 enum { PEERS = 2 };
 #include "tests/scheduler/peers/made_up.h"
@@ -13,7 +13,7 @@ static void set_up(void)
     peers_make((struct peer){.client = true, .weight = 1, .queues = true});
 }
 
-TestSuite(turns, .init = set_up);
+TestSuite(quanta, .init = set_up);
 
 static struct page_counters *of(uint32_t i)
 {
@@ -59,20 +59,20 @@ static void both_have_work(void)
     of(0)->waiting = of(1)->waiting = 1;
 }
 
-Test(turns, are_split_evenly_between_two_clients)
+Test(quanta, are_split_evenly_between_two_clients)
 {
     both_have_work();
     cr_expect_leq(abs((int)second_of(10000, 0) - 5000), 500);
 }
 
-/* A kernel that began in a turn goes on, so the other client has what is left of the time. */
-Test(turns, unestimated_kernels_are_charged_by_the_clock)
+/* A kernel that began in a quantum goes on, so the other client has what is left of the time. */
+Test(quanta, unestimated_kernels_are_charged_by_the_clock)
 {
     both_have_work();
     cr_expect_geq(second_of(10000, 1500), 3000);
 }
 
-Test(turns, ignore_time_used_at_another_level)
+Test(quanta, ignore_time_used_at_another_level)
 {
     both_have_work();
     peer[0].level = 2;
@@ -86,7 +86,7 @@ Test(turns, ignore_time_used_at_another_level)
 
 /* It waits for the host, or for the other one, which is no longer held. The progress guard lets
  * more in behind it. */
-Test(turns, are_denied_to_work_without_progress)
+Test(quanta, are_denied_to_work_without_progress)
 {
     both_have_work();
     for (uint32_t i = 0; i < 50; i++) {
@@ -102,7 +102,7 @@ Test(turns, are_denied_to_work_without_progress)
 }
 
 /* A client above holds both, by one word of each. */
-Test(turns, are_not_charged_while_both_clients_are_held)
+Test(quanta, are_not_charged_while_both_clients_are_held)
 {
     enum { ABOVE = 1u << 20 };
     both_have_work();

@@ -162,7 +162,7 @@ static const char *refusal(int why)
         return "it does not answer";
     case -EPIPE:
     case -ECONNRESET:
-        return "it closes connections of this user, who has too many, or it ends";
+        return "it is ending, or this user has too many connections";
     case -SOCKET_FOREIGN:
         return "the socket is another user's, in a folder that others can write to";
     default:

@@ -132,8 +132,8 @@ bool limit_refuses_peer(struct daemon *d, struct peer *new)
     named = new->unlimited || permission_level(d->conf, &new->who, PAGE_LEVELS - 1) > 0;
     if (d->count >= d->room + (named ? RESERVED : 0)) {
         log_about(user, LOG_WARN,
-                  "refused a connection of process %d: there are %u, for which the limit of "
-                  "descriptors has room",
+                  "refused a connection of process %d: there are %u already, as many as the "
+                  "limit of descriptors allows",
                   (int)new->who.pid, d->count);
         return true;
     }

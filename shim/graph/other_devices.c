@@ -30,8 +30,8 @@ _Static_assert(CUTIN_LEVELS == 4, "one lock for each level");
 void other_devices_lock(uint32_t level)
 {
     pthread_mutex_lock(&going[level]);
-    lock_across_driver(&going[level], "graphs of several devices take their turns on all of them "
-                                      "in one order: other such launches of the level wait");
+    lock_across_driver(&going[level], "graphs of several devices at one level are launched one at "
+                                      "a time, so that their order is the same on each device");
 }
 
 void other_devices_unlock(uint32_t level)
@@ -57,8 +57,8 @@ struct other_devices *other_devices_new(const struct graph_nodes *n)
 static void making_lock(void)
 {
     pthread_mutex_lock(&making);
-    lock_across_driver(&making, "a stream or an event is made once: launches of graphs of several "
-                                "devices wait while the first of them is");
+    lock_across_driver(&making, "each stream and event is made once: launches of graphs of several "
+                                "devices wait for that");
 }
 
 /* NULL: the context is gone, or there is no memory. */

@@ -175,8 +175,8 @@ static bool device_shortened(struct device *d)
 
     if (rc == 0 && wanted != d->shortened) {
         log_line(LOG_INFO,
-                 wanted ? "suspend on: slices of %d us while real-time work is near"
-                        : "suspend: slices are as long as before",
+                 wanted ? "suspend on: time slices of %d us beside real-time work"
+                        : "suspend: time slices are as long as before",
                  SHORT_US);
         d->shortened = wanted;
     }

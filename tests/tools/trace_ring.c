@@ -392,7 +392,7 @@ Test(trace_ring, invalid_trace_file_is_refused)
     refused("does not match its header");
     poke(20, 1024);
     poke(0, 7);
-    refused("no trace of cutin");
+    refused("not a trace of cutin");
     cr_assert_eq(truncate(path, 100), 0);
     refused("truncated");
     cr_expect_eq(trace_view_open(&v, "/no/such/file", why, sizeof(why)), -ENOENT);

@@ -93,7 +93,7 @@ void fact_behind(void); /* behind.c */
 void fact_depth(void);
 void fact_queue(void); /* queue.c */
 void fact_gates(void); /* probe.c */
-void fact_yield(void); /* turn.c */
+void fact_yield(void); /* slice.c */
 void fact_slice(void);
 void fact_short_slice(void);
 void fact_across(void);

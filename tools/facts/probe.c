@@ -189,7 +189,7 @@ static uint32_t long_kernel_us(void)
     return atomic_load(&shared->long_us);
 }
 
-static bool takes_turns(uint32_t us, uint32_t alone_us)
+static bool takes_slices(uint32_t us, uint32_t alone_us)
 {
     return us / 13 > alone_us / 10;
 }
@@ -200,7 +200,7 @@ static uint32_t long_kernels_us(int rounds, uint32_t enough_us)
 {
     uint32_t shortest_us = long_kernel_us();
 
-    for (int round = 1; round < rounds && takes_turns(shortest_us, enough_us); round++) {
+    for (int round = 1; round < rounds && takes_slices(shortest_us, enough_us); round++) {
         uint32_t us = long_kernel_us();
 
         shortest_us = us < shortest_us ? us : shortest_us;
@@ -208,7 +208,7 @@ static uint32_t long_kernels_us(int rounds, uint32_t enough_us)
     return shortest_us;
 }
 
-/* A process at a gate has nothing to run and takes no turns of the GPU from others. Call this while
+/* A process at a gate has nothing to run and takes no time slices from others. Call this while
  * one is closed. */
 static uint32_t long_kernel_gated_us(uint32_t alone_us)
 {
@@ -222,9 +222,9 @@ static uint32_t long_kernel_gated_us(uint32_t alone_us)
  * is not the cause. */
 static void gate_slices_check(uint32_t gated_us, uint32_t alone_us)
 {
-    if (takes_turns(gated_us, alone_us) &&
-        !takes_turns(long_kernels_us(LONG_ROUNDS, alone_us), alone_us))
-        refuse("a process at a closed gate takes turns of the GPU from others");
+    if (takes_slices(gated_us, alone_us) &&
+        !takes_slices(long_kernels_us(LONG_ROUNDS, alone_us), alone_us))
+        refuse("a process at a closed gate takes time slices from others");
 }
 
 static void streams_check(void)

@@ -484,7 +484,7 @@ Test(latency, break_ends_run_and_traces_last_50_ms)
     cr_expect(has_process(trace, "cutin (rt)"));
     cr_expect(has_process(trace, "cutin (be)"));
     cr_expect(has_process(trace, "GPU (simulated)"));
-    cr_expect(has_process(trace, "the request that broke"));
+    cr_expect(has_process(trace, "the request that took too long"));
     json_array_foreach(get(trace, "traceEvents"), i, event)
     {
         double at = json_number_value(get(event, "ts"));

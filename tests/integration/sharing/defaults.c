@@ -143,7 +143,7 @@ Test(defaults, gate_that_never_opens_is_recorded)
 Test(defaults, gate_that_keeps_time_slices_is_recorded)
 {
     is_recorded("SIMGPU_ACQUIRE_YIELDS=0",
-                " none a process at a closed gate takes turns of the GPU from others\n");
+                " none a process at a closed gate takes time slices from others\n");
 }
 
 Test(defaults, late_gate_is_recorded)
@@ -176,14 +176,14 @@ Test(defaults, inconclusive_test_does_not_replace_record)
     process_free(daemon);
 }
 
-/* The doctor times the turns of two processes; on a busy host these are the host's own. */
+/* The doctor times the time slices of two processes; on a busy host these are the host's own. */
 Test(defaults, doctor_reports_costly_context_switch)
 {
     static const char said[] = "waits at least that long";
     struct process *dear, *cheap;
 
     if (!clock_steps())
-        cr_skip_test("a busy host's processes do not keep their turns");
+        cr_skip_test("a busy host's processes do not keep their time slices");
     dear = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL},
                        (const char *[]){"SIMGPU_LIKE=hostile", NULL}, 80);
     cheap = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL}, NULL, 80);

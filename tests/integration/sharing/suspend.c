@@ -303,7 +303,7 @@ Test(suspend, auto_shortens_slices_by_doctor_record)
     process_free(test.daemon);
     remove(sandbox_path("end"));
     double short_us = wait_us(SUSPENDING("timeslice", "auto"));
-    expect_said("suspend on: slices of 100 us while real-time work is near");
+    expect_said("suspend on: time slices of 100 us beside real-time work");
     cr_expect(!clock_steps() || slices_us > 500, "%f us", slices_us); /* half of 2 ms */
     cr_expect(!clock_steps() || short_us < 250, "%f us", short_us);
 }
@@ -313,10 +313,10 @@ Test(suspend, another_process_restores_long_slices)
     record("580.65.06", "timeslice", "");
     start(SUSPENDING("timeslice", "auto"));
     join();
-    cr_assert(process_says(test.be, "suspend on: slices of 100 us", 60), "%s",
+    cr_assert(process_says(test.be, "suspend on: time slices of 100 us", 60), "%s",
               process_err(test.be));
     struct process *other = training_start(STEPS, NULL);
-    cr_assert(process_says(test.be, "suspend: slices are as long as before", 60), "%s",
+    cr_assert(process_says(test.be, "suspend: time slices are as long as before", 60), "%s",
               process_err(test.be));
     process_wait(other, 60);
     process_free(other);
@@ -344,19 +344,19 @@ Test(suspend, loss_of_daemon_or_real_time_restores_long_slices)
     record("580.65.06", "timeslice", "");
     start(SUSPENDING("timeslice", "auto"));
     join();
-    expect_said_next(&from, "suspend on: slices of 100 us");
+    expect_said_next(&from, "suspend on: time slices of 100 us");
     process_signal(test.daemon, SIGKILL);
     process_wait(test.daemon, 60);
-    expect_said_next(&from, "suspend: slices are as long as before");
+    expect_said_next(&from, "suspend: time slices are as long as before");
     struct process *again = daemon_start();
-    expect_said_next(&from, "suspend on: slices of 100 us");
+    expect_said_next(&from, "suspend on: time slices of 100 us");
     client_close();
-    expect_said_next(&from, "suspend: slices are as long as before");
+    expect_said_next(&from, "suspend: time slices are as long as before");
     struct process *rt = inference_start("1000", "30");
-    expect_said_next(&from, "suspend on: slices of 100 us");
+    expect_said_next(&from, "suspend on: time slices of 100 us");
     process_signal(rt, SIGKILL);
     process_wait(rt, 60);
-    expect_said_next(&from, "suspend: slices are as long as before");
+    expect_said_next(&from, "suspend: time slices are as long as before");
     finish();
     process_free(rt);
     process_free(again);

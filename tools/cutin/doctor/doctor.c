@@ -119,8 +119,7 @@ void check_preload(const struct doctor *d, struct finding *f)
         finding_set(f, VERDICT_WARN, "install one version of both",
                     "libcutin.so is version %s, this command " CUTIN_VERSION, p->version);
     else
-        finding_set(f, VERDICT_OK, NULL,
-                    "libcutin.so " CUTIN_VERSION " stands in front of the driver");
+        finding_set(f, VERDICT_OK, NULL, "libcutin.so " CUTIN_VERSION " interposes on the driver");
 }
 
 void check_hold(const struct doctor *d, struct finding *f)
@@ -229,18 +228,16 @@ void check_time_slice(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->bare;
 
     if (p->slice_us > 0 && p->switch_us < 0)
-        finding_set(
-            f, VERDICT_NOTE, NULL,
-            "contexts take turns of %.2f ms; this machine is too busy to tell what a switch costs",
-            p->slice_us / 1e3);
+        finding_set(f, VERDICT_NOTE, NULL,
+                    "time slices of %.2f ms; this machine is too busy to tell what a switch costs",
+                    p->slice_us / 1e3);
     else if (p->slice_us > 0)
         finding_set(
             f, p->switch_us < SWITCH_MOST_US ? VERDICT_OK : VERDICT_NOTE, NULL,
-            "contexts take turns of %.2f ms, a switch costs %.0f us%s", p->slice_us / 1e3,
-            p->switch_us,
+            "time slices of %.2f ms, a switch costs %.0f us%s", p->slice_us / 1e3, p->switch_us,
             p->switch_us < SWITCH_MOST_US ? "" : ": work beside others waits at least that long");
     else if (p->stage == PROBE_MEASURED)
-        finding_set(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to take turns");
+        finding_set(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to get time slices");
     else
         finding_set(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
 }

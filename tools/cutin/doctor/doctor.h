@@ -35,7 +35,7 @@ struct probe {
     /* Of a page of a memfd: "success", or the error's name; NULL: not tried. */
     const char *registration;
     int gate_holds;             /* -1: not tried */
-    double slice_us, switch_us; /* 0: contexts were not seen to take turns */
+    double slice_us, switch_us; /* 0: contexts were not seen to get time slices */
     /* Found by the process under libcutin.so. */
     const char *version; /* of libcutin.so; NULL: it is not loaded */
     int in_front;        /* the driver's entries are libcutin.so's */

@@ -36,7 +36,7 @@ void check_mps(const struct doctor *d, struct finding *f)
     else if (pipe && !d->sim)
         finding_set(f, VERDICT_NOTE, NULL, "not in use here, although %s exists", path);
     else
-        finding_set(f, VERDICT_OK, NULL, "not active: processes take turns on the GPU");
+        finding_set(f, VERDICT_OK, NULL, "not active: the driver time-slices processes");
 }
 
 void check_connections(const struct doctor *d, struct finding *f)
@@ -57,7 +57,7 @@ void check_connections(const struct doctor *d, struct finding *f)
             "leave it unset or raise it to 32; where a framework needs 1, give its process one "
             "level, so that streams that share a queue are held together",
             "CUDA_DEVICE_MAX_CONNECTIONS=%d: streams share %d hardware queue%s, and one that waits "
-            "keeps those behind it waiting",
+            "delays those behind it",
             value, value, value == 1 ? "" : "s");
     else
         finding_set(f, VERDICT_OK, NULL, "CUDA_DEVICE_MAX_CONNECTIONS=%d", value);
@@ -100,7 +100,7 @@ void check_settings(const struct doctor *d, struct finding *f)
                     "CUTIN_DISABLE is set: nothing is held");
     else if (setting_misspelt(&(size_t){0}, misspelt, sizeof(misspelt)) ||
              conf_misspelt(&conf, misspelt, sizeof(misspelt)))
-        finding_set(f, VERDICT_WARN, "spell it as the manual page does", "%s", misspelt);
+        finding_set(f, VERDICT_WARN, "correct it as in cutin(7)", "%s", misspelt);
     else if (is_set("CUDA_LAUNCH_BLOCKING"))
         finding_set(f, VERDICT_WARN, "unset CUDA_LAUNCH_BLOCKING",
                     "CUDA_LAUNCH_BLOCKING is set: calls wait in their thread instead of a queue");

@@ -46,11 +46,11 @@ void check_gates(const struct doctor *d, struct finding *f)
     else
         snprintf(age, sizeof(age), r.age_s < 10 ? "seen just now" : "seen a minute ago");
     if (strcmp(r.way, "none") == 0)
-        finding_set(f, VERDICT_NOTE, "cutin doctor --again looks again",
+        finding_set(f, VERDICT_NOTE, "cutin doctor --again tests again",
                     "not used by CUTIN_GATES=auto: %s (%s)", r.why, age);
     else
         finding_set(f, VERDICT_OK, NULL,
-                    "hold%s, and CUTIN_GATES=auto uses them (%s; --again looks again)%s%s",
+                    "hold%s, and CUTIN_GATES=auto uses them (%s; --again tests again)%s%s",
                     strcmp(r.way, "graphs") == 0 ? ", in graphs too" : ", but not in graphs", age,
                     r.why[0] ? ": " : "", r.why);
 }

@@ -265,7 +265,7 @@ static int break_trace_if_due(struct bench *b)
         json.end_ns = s->end_ns + AFTER_NS;
         /* The request itself, on a track of its own. */
         snprintf(text, sizeof(text), "request, %.1f us", us);
-        trace_json_name(&json, REQUEST_PROCESS, 0, "the request that broke");
+        trace_json_name(&json, REQUEST_PROCESS, 0, "the request that took too long");
         trace_json_name(&json, REQUEST_PROCESS, 1, "arrival to answer");
         trace_json_slice(&json, REQUEST_PROCESS, 1, text, s->arrival_ns, s->end_ns);
         trace_json_mark(&json, REQUEST_PROCESS, 1, "call entered", s->start_ns);

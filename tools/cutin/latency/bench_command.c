@@ -54,8 +54,8 @@ static void print_conditions(const struct bench *b)
                    bench_mode_names[m], b->mode[m].late, b->mode[m].n, p->bound_us,
                    bench_late_limit(b->mode[m].late, b->mode[m].n));
     if (b->broke.broke)
-        printf("broke at request %u under cutin: %.1f us, arrived %s; the last 50 ms of all are "
-               "in\n%s "
+        printf("stopped at request %u under cutin: %.1f us, arrived %s; the last 50 ms of "
+               "all are in\n%s "
                "(%" PRIu64 " events, %" PRIu64 " on the simulated GPU): "
                "https://ui.perfetto.dev opens it\n",
                b->broke.sample + 1, b->broke.us,

@@ -12,9 +12,9 @@
 static const char *header_wrong(const struct trace_header *h, size_t bytes)
 {
     if (bytes < sizeof(struct trace_file))
-        return "it is no trace, or truncated";
+        return "it is not a trace, or truncated";
     if (memcmp(h->magic, TRACE_MAGIC, sizeof(h->magic)) != 0)
-        return "it is no trace of cutin";
+        return "it is not a trace of cutin";
     if (h->version != TRACE_VERSION || h->header_bytes != offsetof(struct trace_file, record) ||
         h->name_bytes != TRACE_NAME_BYTES)
         return "it is a trace of another version of cutin";
@@ -58,7 +58,7 @@ int trace_view_open(struct trace_view *v, const char *path, char *why, size_t wh
     if (fd < 0 || fstat(fd, &st) != 0)
         rc = -errno;
     else if (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != sizeof(h))
-        wrong = "it is no trace, or truncated";
+        wrong = "it is not a trace, or truncated";
     else if (!(wrong = header_wrong(&h, (size_t)st.st_size)) &&
              !(v->file = file_read(fd, (size_t)st.st_size, &wrong)))
         rc = -ENOMEM;

@@ -1,6 +1,6 @@
 /*
- * turn.c - processes that take turns on one GPU: which one waits, and for how long? The peer is the
- * other process. It does what the shared word says while this one measures itself.
+ * slice.c - processes that the driver time-slices: which one waits, and for how long? The peer is
+ * the other process. It does what the shared word says while this one measures itself.
  */
 #include "gpu.h"
 
@@ -12,7 +12,7 @@ static struct shared {
     _Atomic int want, is; /* enum peer_state */
     _Atomic uint32_t kernel_us;
     _Atomic uint64_t kernels;  /* completed by the peer */
-    _Atomic uint32_t slice_us; /* of the peer's turns; 0: the driver's own */
+    _Atomic uint32_t slice_us; /* of the peer's slices; 0: the driver's own */
     _Atomic int slice_answer;  /* what groups_set_slice returned */
 } *shared;
 
@@ -212,8 +212,8 @@ static struct {
 
 /*
  * Keeps the device full and times the end of each kernel on the device, so that it does not matter
- * when this process runs. If two processes take turns, kernels end in runs. A gap between two runs
- * is the other's turn, with a switch before it and after it. Returns own kernels per second.
+ * when this process runs. If two processes are time-sliced, kernels end in runs. A gap between two
+ * runs is the other's slice, with a switch before it and after it. Returns own kernels per second.
  */
 static double watch(void)
 {

@@ -5,8 +5,8 @@
 What tools/demo --pytorch and --tensorrt run. The service answers the same requests, at the same times, in each of its
 three runs; its latency counts from a request's arrival. The job runs throughout, and its steps are counted while the
 service serves. Then results are compared: the losses that the job printed, except PyTorch's on the simulated GPU,
-where its kernels have no effect; and on that the order of the job's works in each stream and the number of its steps.
-Exit status 1 where they differ, 77 and a reason where one of the two cannot run here."""
+where its kernels have no effect; and on that the order of the job's operations in each stream and the number of its
+steps. Exit status 1 where they differ, 77 and a reason where one of the two cannot run here."""
 
 import argparse
 import json
@@ -125,7 +125,7 @@ class Demo:
     # ---- are the results the same? -----------------------------------------------------------------
 
     def same_work(self, jobs):
-        """Of the simulated GPU: the order of works, and the number of steps. (Equal?, in words.)"""
+        """Of the simulated GPU: the order of operations, and the number of steps. (Equal?, in words.)"""
         works = {mode: worklog.read(self.file(mode, "job.log")) for mode in jobs}
         for mode, job in jobs.items():
             found = works[mode].count(ONCE_A_STEP[self.trains])
@@ -138,7 +138,7 @@ class Demo:
             if differs:
                 return False, f"alone and {mode}: {differs}"
         shared = min(w.count() for w in works.values())
-        return True, f"order of the job's first {shared} works equal three times, every step there"
+        return True, f"order of the job's first {shared} operations equal three times, every step there"
 
     def same_losses(self, jobs):
         shared = sorted(set.intersection(*(set(job["losses"]) for job in jobs.values())))

@@ -225,7 +225,7 @@ def complaints(o, one, other, service):
         yield f"the service was killed {service.lives - 1} times while the job ran, not {o.kills}"
     differs = worklog.difference(one, other)
     if differs:
-        yield f"the order of works differs: {differs}"
+        yield f"the order of operations differs: {differs}"
     for name, works in (("bare", one), ("under cutin", other)):
         if works.count(ONCE_A_STEP) != o.steps:
             yield f"{name}: {works.count(ONCE_A_STEP)} steps on the device instead of {o.steps}"
@@ -233,19 +233,19 @@ def complaints(o, one, other, service):
 
 def report(o, one, other, service, daemon):
     """Prints everything; whether all is well."""
-    print(f"{'':24}{'steps':>10}{'steps/s':>12}{'CPU ms/step':>14}{'works':>12}")
+    print(f"{'':24}{'steps':>10}{'steps/s':>12}{'CPU ms/step':>14}{'operations':>12}")
     for name, (works, rows, _) in (("bare, alone", one), ("cutin, beside service", other)):
         steps, wall, cpu = (rows[-1][i] - rows[0][i] for i in (0, 3, 4))
         print(f"{name:24}{rows[-1][0]:10.0f}{steps / wall:12.1f}{cpu / steps * 1e3:14.2f}{works.count():12}")
     print(f"\nthe service was killed {service.lives - 1} times, {service.served} times after it had served; "
-          f"it gave the device {service.works} works")
+          f"it gave the device {service.works} operations")
     print(f"\n{'resident memory, KiB':24}{'before':>10}{'after':>12}{'':11}{'anonymous':>14}")
     fine = memory_line("job, bare", growth(one[1]))
     fine &= memory_line("job, under cutin", growth(other[1]))
     if daemon:
         fine &= memory_line("cutind", growth([(i + 1, *row) for i, row in enumerate(daemon)]))
     said = list(complaints(o, one[0], other[0], service))
-    print("\n" + ("; ".join(said) or "order of all works equal") + "; " +
+    print("\n" + ("; ".join(said) or "order of all operations equal") + "; " +
           ("no memory grew by 5 %" if fine else "MEMORY GREW"))
     return fine and not said
 

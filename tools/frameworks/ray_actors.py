@@ -238,20 +238,20 @@ try:
             try:
                 count, made = ray.get(answer, timeout=PATIENCE_S)
                 if answers.setdefault(count, made) != made:
-                    sys.exit(f"ray_actors.py: {count} works computed two different sums")
+                    sys.exit(f"ray_actors.py: {count} tasks computed two different sums")
                 works += 1
             except ray.exceptions.RayActorError:
                 if i not in victims:
                     raise
         if killed % 20 < len(victims):
-            print(f"{killed} kills, {works} works, {time.monotonic() - begin:.0f} s", flush=True)
+            print(f"{killed} kills, {works} tasks, {time.monotonic() - begin:.0f} s", flush=True)
     look(nodes, actors)
     cluster.remove_node(nodes[1].node)
     rest = [actor for actor in actors if actor["node"] is nodes[0]]
     for actor in rest:
         ask(actor["handle"], "work")
     look(nodes[:1], rest)
-    print(f"a node removed: {len(rest)} actors work on; {killed} kills, {works} works, "
+    print(f"a node removed: {len(rest)} actors work on; {killed} kills, {works} tasks, "
           f"levels right {looks} times, {time.monotonic() - begin:.0f} s")
 finally:
     ray.shutdown()

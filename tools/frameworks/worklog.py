@@ -1,4 +1,4 @@
-"""What the simulated GPU's event log (SIMGPU_LOG) says of a program: the order of works in each stream.
+"""What the simulated GPU's event log (SIMGPU_LOG) says of a program: the order of operations in each stream.
 
 Kind, name in full, grid or bytes, and whether it ran count, as numbers of eight bytes, so that a log of millions
 of works fits into memory. Marks and waits are left out, since cutin adds its own, and a copy of the size of its

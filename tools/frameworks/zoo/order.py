@@ -4,7 +4,7 @@
 
 Both are event logs of the simulated GPU (SIMGPU_LOG), read as worklog.py says. Streams are matched process by
 process and context by context in the order in which they were made; processes that did the same are matched
-wherever they stand. With --sets, for programs whose works come in another order from one bare run to the next, a
+wherever they are. With --sets, for programs whose operations come in another order from one bare run to the next, a
 stream is what it did and how often, without the order, and matched with the one that did the same, or most of it, in
 its process. Prints one line; exit status 1 where the two differ, 2 where a log is empty."""
 
@@ -52,8 +52,8 @@ def difference_in_sets(a, b, say):
     for x in map(Counter, a):
         y = max(map(Counter, b), key=lambda other: (x & other).total())
         less, more = next(iter(x - y), None), next(iter(y - x), None)
-        return (f"a stream of {x.total()} works and one of {y.total()}: {(x - y).total()} bare alone, such as "
-                f"{say(0, less)}; {(y - x).total()} others, such as {say(1, more)}")
+        return (f"a stream of {x.total()} operations and one of {y.total()}: {(x - y).total()} bare alone, "
+                f"such as {say(0, less)}; {(y - x).total()} others, such as {say(1, more)}")
     return None
 
 
@@ -79,7 +79,8 @@ def main():
         print("no work in the log")
         return 2
     difference = first_difference(bare, cutin, sets)
-    print(difference or f"{bare.count()} works in {len(bare.streams)} streams, {'sets' if sets else 'order'} equal")
+    print(difference or f"{bare.count()} operations in {len(bare.streams)} streams, "
+          f"{'sets' if sets else 'order'} equal")
     return 1 if difference else 0
 
 

@@ -166,15 +166,34 @@ CUresult capture_event_check(struct capture_mark *const *mark)
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-/* The stream depends on what the event saw from now on. It joins the capture if it was outside. */
-static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
+CUresult capture_event_wait(struct sim_stream *s, struct capture_mark *const *mark, bool *captured)
 {
+    *captured = false;
+    if (!capture_active(s) && !*mark)
+        return CUDA_SUCCESS;
+    SCOPED_LOCK(&graph_lock);
+    const struct capture_mark *m = *mark;
+    *captured = s->capture || m;
+    if (!*captured)
+        return CUDA_SUCCESS;
+    if (!m) { /* the event was recorded outside of the capture */
+        sequence_invalidate(s->capture->sequence);
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
     struct sequence *q = m->sequence;
+    if (!q->graph) /* the capture of the event has ended */
+        return CUDA_ERROR_CAPTURED_EVENT;
+    if (s->capture && s->capture->sequence != q) {
+        sequence_invalidate(s->capture->sequence);
+        sequence_invalidate(q);
+        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
     TRY(sequence_usable(q));
-    if (!s->capture && (stream_is_legacy(s))) {
+    if (!s->capture && stream_is_legacy(s)) {
         sequence_invalidate(q);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
+    /* The stream joins the capture if it was outside, and depends on what the event saw. */
     struct capture *c = s->capture ? s->capture : member_add(q, s);
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -182,30 +201,4 @@ static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
         if (!member_depend(c, m->nodes[i], (struct edge_data){{0}}))
             return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
-}
-
-static CUresult event_wait_captured(struct sim_stream *s, const struct capture_mark *m)
-{
-    if (!m) { /* the event was recorded outside of the capture */
-        sequence_invalidate(s->capture->sequence);
-        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    }
-    if (!m->sequence->graph) /* the capture of the event has ended */
-        return CUDA_ERROR_CAPTURED_EVENT;
-    if (s->capture && s->capture->sequence != m->sequence) {
-        sequence_invalidate(s->capture->sequence);
-        sequence_invalidate(m->sequence);
-        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-    }
-    return mark_join(s, m);
-}
-
-CUresult capture_event_wait(struct sim_stream *s, struct capture_mark *const *mark, bool *captured)
-{
-    *captured = false;
-    if (!capture_active(s) && !*mark)
-        return CUDA_SUCCESS;
-    SCOPED_LOCK(&graph_lock);
-    *captured = s->capture || *mark;
-    return *captured ? event_wait_captured(s, *mark) : CUDA_SUCCESS;
 }

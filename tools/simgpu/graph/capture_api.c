@@ -115,17 +115,6 @@ static bool all_joined(const struct capture *members, const struct capture *orig
     return true;
 }
 
-static bool joined(const struct sequence *q)
-{
-    return all_joined(q->members, q->origin->capture) &&
-           all_joined(q->departed, q->origin->capture);
-}
-
-static bool wrong_thread(const struct sequence *q)
-{
-    return q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self());
-}
-
 /* Whatever it returns, the capture is over; if it fails, its graph is gone, too. But only the
  * stream that began the capture may end it. */
 static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
@@ -143,8 +132,12 @@ static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
         sequence_invalidate(q);
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
-    CUresult rc = wrong_thread(q) ? CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD : sequence_usable(q);
-    if (rc == CUDA_SUCCESS && !joined(q))
+    CUresult rc =
+        q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self())
+            ? CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+            : sequence_usable(q);
+    if (rc == CUDA_SUCCESS &&
+        !(all_joined(q->members, s->capture) && all_joined(q->departed, s->capture)))
         rc = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     struct sim_graph *g = q->graph;
     bool ours = !q->into;

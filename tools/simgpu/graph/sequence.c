@@ -42,16 +42,6 @@ void member_depart(struct capture *c)
     DL_APPEND(q->departed, c);
 }
 
-static void member_free(struct capture *c)
-{
-    struct sequence *q = c->sequence;
-    DL_DELETE(q->departed, c);
-    free(c->nodes);
-    free(c->data);
-    free(c);
-    sequence_put(q);
-}
-
 bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data)
 {
     for (size_t i = 0; i < c->count; i++)
@@ -102,8 +92,14 @@ void sequence_end(struct sequence *q)
 {
     while (q->members)
         member_depart(q->members);
-    while (q->departed)
-        member_free(q->departed);
+    while (q->departed) {
+        struct capture *c = q->departed;
+        DL_DELETE(q->departed, c);
+        free(c->nodes);
+        free(c->data);
+        free(c);
+        sequence_put(q);
+    }
     q->graph->capturing = false;
     q->graph = NULL;
     q->status = CU_STREAM_CAPTURE_STATUS_NONE;

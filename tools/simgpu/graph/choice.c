@@ -59,37 +59,27 @@ static CUresult body_run(struct run *r, unsigned int which)
     return point_wait(body->ctx, body->end);
 }
 
-static void unset_mark(struct run *r)
+static CUresult run_all(struct run *r)
 {
-    struct work w = {.kind = WORK_MARK, .name = "while_not_set"};
-    struct point done;
-    if (work_submit_raw(r->choice->bodies[0].branches[0], &w, NULL, 0, &done) == CUDA_SUCCESS)
-        point_wait(NULL, done);
-}
-
-static CUresult loop_run(struct run *r)
-{
-    const struct condition *c = r->choice->condition;
+    const struct choice *choice = r->choice;
+    const struct condition *c = choice->condition;
+    uint32_t value = atomic_load(&c->value);
+    uint32_t which = choice->type == CONDITION_SWITCH ? value : value == 0;
+    if (choice->type != CONDITION_WHILE)
+        return which < choice->size ? body_run(r, which) : CUDA_SUCCESS;
     CUresult rc = CUDA_SUCCESS;
     while (rc == CUDA_SUCCESS && atomic_load(&c->value) != 0) {
         uint64_t before = atomic_load(&c->sets);
         rc = body_run(r, 0);
         if (rc == CUDA_SUCCESS && atomic_load(&c->sets) == before) {
-            unset_mark(r);
+            struct work w = {.kind = WORK_MARK, .name = "while_not_set"};
+            struct point done;
+            if (work_submit_raw(choice->bodies[0].branches[0], &w, NULL, 0, &done) == CUDA_SUCCESS)
+                point_wait(NULL, done);
             break;
         }
     }
     return rc;
-}
-
-static CUresult run_all(struct run *r)
-{
-    const struct choice *c = r->choice;
-    uint32_t value = atomic_load(&c->condition->value);
-    if (c->type == CONDITION_WHILE)
-        return loop_run(r);
-    uint32_t which = c->type == CONDITION_SWITCH ? value : value == 0;
-    return which < c->size ? body_run(r, which) : CUDA_SUCCESS;
 }
 
 static void *run_main(void *arg)
@@ -102,18 +92,6 @@ static void *run_main(void *arg)
     return NULL;
 }
 
-static struct run *run_new(const struct work *w, int refs)
-{
-    struct run *r = calloc(1, sizeof(*r));
-    if (!r)
-        return NULL;
-    r->choice = w->args.ptr[ARG_CHOICE];
-    r->priority = (int)w->args.u64[ARG_PRIORITY];
-    atomic_store(&r->refs, refs);
-    atomic_fetch_add(&r->choice->refs, 1);
-    return r;
-}
-
 /* The engine calls this: it must not wait. */
 static bool choice_poll(struct work *w)
 {
@@ -121,9 +99,13 @@ static bool choice_poll(struct work *w)
     if (r)
         return atomic_load(&r->over);
     bool here = config_get()->null_mode; /* there is no engine then, and the caller waits anyway */
-    w->args.ptr[ARG_RUN] = r = run_new(w, here ? 1 : 2);
+    w->args.ptr[ARG_RUN] = r = calloc(1, sizeof(*r));
     if (!r)
         return true;
+    r->choice = w->args.ptr[ARG_CHOICE];
+    r->priority = (int)w->args.u64[ARG_PRIORITY];
+    atomic_store(&r->refs, here ? 1 : 2);
+    atomic_fetch_add(&r->choice->refs, 1);
     if (here) {
         r->result = run_all(r);
         return true;
@@ -194,17 +176,6 @@ CUresult choices_reset(const struct sim_exec *x, struct sim_stream *s, struct po
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* All that is inside must run in the context of the node. */
-static bool body_fits(const struct sim_exec *body)
-{
-    for (size_t i = 0; i < body->count; i++) {
-        const struct exec_node *n = &body->nodes[i];
-        if (body->lane_ctx[n->lane] != body->ctx)
-            return false;
-    }
-    return true;
-}
-
 static CUresult body_make(struct sim_exec *body, const struct sim_graph *g, struct sim_context *ctx)
 {
     body->ctx = ctx;
@@ -213,7 +184,10 @@ static CUresult body_make(struct sim_exec *body, const struct sim_graph *g, stru
     CUresult rc = exec_flatten(g, &body->nodes, &body->count);
     if (rc == CUDA_SUCCESS)
         rc = exec_assign_lanes(body);
-    return rc == CUDA_SUCCESS && !body_fits(body) ? CUDA_ERROR_INVALID_VALUE : rc;
+    for (size_t i = 0; rc == CUDA_SUCCESS && i < body->count; i++)
+        if (body->lane_ctx[body->nodes[i].lane] != ctx)
+            rc = CUDA_ERROR_INVALID_VALUE; /* all that is inside runs in the node's context */
+    return rc;
 }
 
 static const char *const names[] = {
@@ -265,28 +239,20 @@ static CUresult choice_make(const struct sim_node *n, struct work *w)
     return CUDA_SUCCESS;
 }
 
-/* Makes the works of conditional nodes, which a flat copy does not have. */
-static CUresult choices_make(struct exec_node *nodes, size_t count)
+CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count)
 {
-    CUresult rc = CUDA_SUCCESS;
-    for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++) {
-        struct exec_node *x = &nodes[i];
+    struct exec_node *flat;
+    size_t n;
+    CUresult rc = flat_make(g, &flat, &n);
+    /* The flat copy does not have the works of conditional nodes. */
+    for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++) {
+        struct exec_node *x = &flat[i];
         if (!x->node || !x->node->conditional)
             continue;
         x->works = calloc(1, sizeof(*x->works));
         rc = x->works ? choice_make(x->node, x->works) : CUDA_ERROR_OUT_OF_MEMORY;
         x->count = rc == CUDA_SUCCESS;
     }
-    return rc;
-}
-
-CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count)
-{
-    struct exec_node *flat;
-    size_t n;
-    CUresult rc = flat_make(g, &flat, &n);
-    if (rc == CUDA_SUCCESS)
-        rc = choices_make(flat, n);
     if (rc != CUDA_SUCCESS) {
         exec_nodes_free(flat, n);
         return rc;
@@ -298,32 +264,21 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
 
 /* ---- one executable graph at a time ---------------------------------------------------------- */
 
-/* Whether each condition may belong to `x`. With `own` it makes all of them do so. */
-static bool conditions_bind(const struct exec_node *nodes, size_t count, const struct sim_exec *x,
-                            bool own)
+bool choices_belong(const struct exec_node *nodes, size_t count, const struct sim_exec *x,
+                    bool bind)
 {
     bool ok = true;
     for (size_t i = 0; i < count && ok; i++) {
         if (nodes[i].type != TYPE_CONDITIONAL)
             continue;
         const struct choice *c = choice_of(&nodes[i]);
-        if (own)
+        if (bind)
             c->condition->exec = x;
         ok = !c->condition->exec || c->condition->exec == x;
         for (unsigned int k = 0; k < c->size && ok; k++)
-            ok = conditions_bind(c->bodies[k].nodes, c->bodies[k].count, x, own);
+            ok = choices_belong(c->bodies[k].nodes, c->bodies[k].count, x, bind);
     }
     return ok;
-}
-
-bool choices_free_for(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
-{
-    return conditions_bind(nodes, count, x, false);
-}
-
-void choices_bind(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
-{
-    conditions_bind(nodes, count, x, true);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */

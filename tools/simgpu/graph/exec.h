@@ -96,10 +96,9 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
  * is none. */
 struct exec_node *choice_find(struct exec_node *n, uint64_t id);
 /* Whether all conditions of the choices may belong to x, so no other executable graph has them.
- * Under graph_lock. */
-bool choices_free_for(const struct exec_node *nodes, size_t count, const struct sim_exec *x);
-/* They belong to x from now on; NULL: to none. Under graph_lock. */
-void choices_bind(const struct exec_node *nodes, size_t count, const struct sim_exec *x);
+ * With `bind` they belong to x from now on; NULL: to none. Under graph_lock. */
+bool choices_belong(const struct exec_node *nodes, size_t count, const struct sim_exec *x,
+                    bool bind);
 /* Submits a work that sets the conditions of x to their defaults; `begun` becomes its point. */
 CUresult choices_reset(const struct sim_exec *x, struct sim_stream *s, struct point *begun);
 

@@ -30,25 +30,6 @@ enum {
             CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
 };
 
-static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long flags)
-{
-    struct sim_exec *x = handle_take_zero(&execs);
-    if (!x)
-        return NULL;
-    pthread_mutex_init(&x->lock, NULL);
-    x->id = graph_next_id();
-    x->ctx = ctx;
-    x->flags = flags;
-    return x;
-}
-
-static void choices_unbind(const struct sim_exec *x)
-{
-    SCOPED_LOCK(&graph_lock);
-    if (choices_free_for(x->nodes, x->count, x))
-        choices_bind(x->nodes, x->count, NULL);
-}
-
 /* The exec ends at once. What it refers to is released behind the last launch. */
 static void exec_end(struct sim_exec *x)
 {
@@ -57,7 +38,10 @@ static void exec_end(struct sim_exec *x)
         if (x->branches[i])
             stream_destroy(x->branches[i]);
     exec_objects_take(x->nodes, x->count, &x->objects);
-    choices_unbind(x);
+    pthread_mutex_lock(&graph_lock);
+    if (choices_belong(x->nodes, x->count, x, false))
+        choices_belong(x->nodes, x->count, NULL, true);
+    pthread_mutex_unlock(&graph_lock);
     exec_nodes_free(x->nodes, x->count);
     pthread_mutex_unlock(&x->lock);
     exec_objects_release(x->ctx, x->end, x->objects);
@@ -73,20 +57,24 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
         return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
         return CUDA_ERROR_NOT_SUPPORTED;
-    struct sim_exec *x = exec_new(ctx, flags);
+    struct sim_exec *x = handle_take_zero(&execs);
     if (!x)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_init(&x->lock, NULL);
+    x->id = graph_next_id();
+    x->ctx = ctx;
+    x->flags = flags;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
     CUresult rc = !g || g->capturing || g->inner || conditions_unused(g)
                       ? CUDA_ERROR_INVALID_VALUE
                       : exec_flatten(g, &x->nodes, &x->count);
-    if (rc == CUDA_SUCCESS && !choices_free_for(x->nodes, x->count, x))
+    if (rc == CUDA_SUCCESS && !choices_belong(x->nodes, x->count, x, false))
         rc = CUDA_ERROR_INVALID_VALUE; /* its conditions belong to another executable graph */
-    if (rc == CUDA_SUCCESS)
-        choices_bind(x->nodes, x->count, x);
-    if (rc == CUDA_SUCCESS)
+    if (rc == CUDA_SUCCESS) {
+        choices_belong(x->nodes, x->count, x, true);
         x->objects = exec_objects_copy(g, x->nodes, x->count);
+    }
     pthread_mutex_unlock(&graph_lock);
     if (rc == CUDA_SUCCESS)
         rc = exec_assign_lanes(x);
@@ -156,17 +144,16 @@ static bool memory_left(const struct sim_exec *x)
     return false;
 }
 
-static void memory_marks(const struct sim_exec *x)
+static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
 {
-    for (size_t i = 0; i < x->count; i++) {
-        const struct exec_node *n = &x->nodes[i];
-        if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-            graph_memory_mark(n->works[0].args.u64[0], n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-    }
-}
-
-static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
-{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    TRY(stream_arg(hstream, ptds, &ctx, &s));
+    struct sim_exec *x = exec_find(handle);
+    if (!x || x->ctx != ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(capture_forbids_stream(s));
+    SCOPED_LOCK(&x->lock);
     if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
         return CUDA_ERROR_INVALID_VALUE;
     TRY(launch_open_lanes(x, 1, s->priority));
@@ -179,22 +166,12 @@ static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
     if (rc == CUDA_SUCCESS)
         rc = launch_nodes(x, s, begun);
     pthread_rwlock_unlock(&x->ctx->submit_lock);
-    if (rc == CUDA_SUCCESS)
-        memory_marks(x);
+    for (size_t i = 0; rc == CUDA_SUCCESS && i < x->count; i++) {
+        const struct exec_node *n = &x->nodes[i];
+        if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+            graph_memory_mark(n->works[0].args.u64[0], n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    }
     return rc;
-}
-
-static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
-{
-    struct sim_context *ctx;
-    struct sim_stream *s;
-    TRY(stream_arg(hstream, ptds, &ctx, &s));
-    struct sim_exec *x = exec_find(handle);
-    if (!x || x->ctx != ctx)
-        return CUDA_ERROR_INVALID_VALUE;
-    TRY(capture_forbids_stream(s));
-    SCOPED_LOCK(&x->lock);
-    return exec_launch(x, s);
 }
 
 STREAM_API(cuGraphLaunch, (CUgraphExec x, CUstream s), launch(x, s, ptds))

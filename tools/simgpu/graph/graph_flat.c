@@ -30,23 +30,6 @@ static struct exec_node *flat_push(struct flat *f)
     return &nodes[f->count++];
 }
 
-/* The node depends on the exits of those that it depends on in the graph. A root depends on `enter`
- * (SIZE_MAX: nothing). */
-static bool after_set(struct exec_node *x, const struct sim_node *n, size_t enter)
-{
-    size_t count = n->in.count != 0 ? n->in.count : enter != SIZE_MAX;
-    if (count == 0)
-        return true;
-    x->after = calloc(count, sizeof(*x->after));
-    if (!x->after)
-        return false;
-    x->after_count = count;
-    x->after[0] = enter;
-    for (size_t i = 0; i < n->in.count; i++)
-        x->after[i] = n->in.items[i].node->exit;
-    return true;
-}
-
 static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t enter);
 
 /* Adds the joint behind a child graph: after every node of the child that no other one follows. */
@@ -72,6 +55,8 @@ static CUresult flat_exit(struct flat *f, const struct sim_graph *child, size_t 
     return CUDA_SUCCESS;
 }
 
+/* The node depends on the exits of those that it depends on in the graph. A root depends on `enter`
+ * (SIZE_MAX: nothing). */
 static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
 {
     struct exec_node *x = flat_push(f);
@@ -83,8 +68,15 @@ static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
     x->type = n->type;
     x->works = works_copy(n->works, n->count);
     x->count = x->works ? n->count : 0;
-    if (!after_set(x, n, enter) || x->count != n->count)
+    size_t count = n->in.count != 0 ? n->in.count : enter != SIZE_MAX;
+    x->after = count ? calloc(count, sizeof(*x->after)) : NULL;
+    if ((count && !x->after) || x->count != n->count)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    x->after_count = count;
+    if (count)
+        x->after[0] = enter;
+    for (size_t i = 0; i < n->in.count; i++)
+        x->after[i] = n->in.items[i].node->exit;
     if (!n->child)
         return CUDA_SUCCESS;
     CUresult rc = flat_graph(f, n->child, n->entry);
@@ -135,13 +127,6 @@ CUresult flat_make(const struct sim_graph *g, struct exec_node **nodes, size_t *
 
 enum { UNUSED = -1 };
 
-/* Works that name no context, or a green one of the same device, run in the exec's context. */
-static struct sim_context *node_home(const struct sim_exec *x, const struct exec_node *n)
-{
-    struct sim_context *ctx = n->count != 0 ? context_find(n->works[0].context) : NULL;
-    return !ctx || context_base(ctx) == context_base(x->ctx) ? x->ctx : ctx;
-}
-
 static int lane_of(const struct sim_exec *x, const struct sim_context *ctx, size_t turn)
 {
     int mine[LANES_MAX], count = 0;
@@ -158,20 +143,6 @@ static int lane_open(struct sim_exec *x, struct sim_context *ctx, ptrdiff_t *tai
     x->lane_ctx[x->lanes] = ctx;
     tail[x->lanes] = UNUSED;
     return x->lanes++;
-}
-
-/* Every context has at least one lane. The first lane is that of the launching stream. */
-static CUresult lanes_begin(struct sim_exec *x, ptrdiff_t *tail)
-{
-    x->lanes = 0;
-    lane_open(x, x->ctx, tail);
-    for (size_t i = 0; i < x->count; i++) {
-        x->nodes[i].ctx = node_home(x, &x->nodes[i]);
-        if (lane_of(x, x->nodes[i].ctx, 0) == UNUSED &&
-            lane_open(x, x->nodes[i].ctx, tail) == UNUSED)
-            return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    return CUDA_SUCCESS;
 }
 
 /* A node goes into a lane whose last node it depends on. Else it opens a lane, or if none is left,
@@ -193,11 +164,21 @@ static int lane_choose(struct sim_exec *x, const struct exec_node *n, ptrdiff_t 
 CUresult exec_assign_lanes(struct sim_exec *x)
 {
     ptrdiff_t tail[LANES_MAX];
-    CUresult rc = lanes_begin(x, tail);
-    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
+    /* Every context has at least one lane. The first lane is that of the launching stream. */
+    x->lanes = 0;
+    lane_open(x, x->ctx, tail);
+    for (size_t i = 0; i < x->count; i++) {
+        struct exec_node *n = &x->nodes[i];
+        struct sim_context *ctx = n->count != 0 ? context_find(n->works[0].context) : NULL;
+        /* Works that name no context, or a green one of the same device, run in the exec's. */
+        n->ctx = !ctx || context_base(ctx) == context_base(x->ctx) ? x->ctx : ctx;
+        if (lane_of(x, n->ctx, 0) == UNUSED && lane_open(x, n->ctx, tail) == UNUSED)
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    for (size_t i = 0; i < x->count; i++) {
         int lane = lane_choose(x, &x->nodes[i], tail, i);
         x->nodes[i].lane = lane;
         tail[lane] = (ptrdiff_t)i;
     }
-    return rc;
+    return CUDA_SUCCESS;
 }

@@ -70,14 +70,6 @@ static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct p
     return rc == CUDA_SUCCESS ? work_submit_raw(s, &w, after, count + 1, &n->done) : rc;
 }
 
-static CUresult choice_launch(struct exec_node *n, struct sim_stream *s, const struct point *after,
-                              size_t count)
-{
-    struct work w = n->works[0];
-    w.args.u64[LAUNCH_PRIORITY] = (uint64_t)s->priority;
-    return work_launch(&w, s, after, count, &n->done);
-}
-
 static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
                             size_t count)
 {
@@ -85,44 +77,33 @@ static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct po
         return mark_launch("empty", s, after, count, &n->done);
     if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || n->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
         return event_launch(n, s, after, count);
-    if (n->type == TYPE_CONDITIONAL)
-        return choice_launch(n, s, after, count);
+    if (n->type == TYPE_CONDITIONAL) {
+        struct work w = n->works[0];
+        w.args.u64[LAUNCH_PRIORITY] = (uint64_t)s->priority;
+        return work_launch(&w, s, after, count, &n->done);
+    }
     CUresult rc = work_launch(&n->works[0], s, after, count, &n->done);
     for (size_t i = 1; i < n->count && rc == CUDA_SUCCESS; i++)
         rc = work_launch(&n->works[i], s, NULL, 0, &n->done);
     return rc;
 }
 
-/* The last node of each lane, except lane 0. */
-static size_t lane_ends(const struct sim_exec *x, struct point *ends)
-{
-    struct point last[LANES_MAX] = {{0, 0}};
-    size_t count = 0;
-    for (size_t i = 0; i < x->count; i++)
-        last[x->nodes[i].lane] = x->nodes[i].done;
-    for (int lane = 1; lane < x->lanes; lane++)
-        ends[count++] = last[lane];
-    return count;
-}
-
-/* Room for the points that one node waits for. NULL: no memory. */
-static struct point *points_make(const struct sim_exec *x)
-{
-    size_t most = 1;
-    for (size_t i = 0; i < x->count; i++)
-        most = x->nodes[i].after_count > most ? x->nodes[i].after_count : most;
-    return calloc(most + 1, sizeof(struct point));
-}
-
 CUresult launch_nodes(struct sim_exec *x, struct sim_stream *s, struct point start)
 {
-    struct point *points = points_make(x), ends[LANES_MAX];
+    struct point ends[LANES_MAX] = {{0, 0}}; /* the last node of each lane */
+    size_t most = 1;                         /* the most points that one node waits for */
+    for (size_t i = 0; i < x->count; i++)
+        most = x->nodes[i].after_count > most ? x->nodes[i].after_count : most;
+    struct point *points = calloc(most + 1, sizeof(struct point));
     CUresult rc = points ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
         struct exec_node *n = &x->nodes[i];
         size_t count = node_points(x, n, start, points);
         rc = node_launch(n, n->lane == 0 ? s : x->branches[n->lane], points, count);
+        ends[n->lane] = n->done;
     }
     free(points);
-    return rc == CUDA_SUCCESS ? mark_launch("graph_end", s, ends, lane_ends(x, ends), &x->end) : rc;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return mark_launch("graph_end", s, ends + 1, (size_t)x->lanes - 1, &x->end);
 }

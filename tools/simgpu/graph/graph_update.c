@@ -5,6 +5,13 @@
 #include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/graph/node.h"
 
+#define SWAP(a, b)                                                                                 \
+    do {                                                                                           \
+        __typeof__(a) had = (a);                                                                   \
+        (a) = (b);                                                                                 \
+        (b) = had;                                                                                 \
+    } while (0)
+
 /* ---- one node -------------------------------------------------------------------------------- */
 
 /* The exec's copy of a graph's node, also of one inside conditional nodes. x->lock is held. */
@@ -25,19 +32,6 @@ static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
     return n ? n->id : 0;
 }
 
-/* Gives the parts to the exec's node; `p` gets what it did before. */
-static CUresult exec_node_replace(struct exec_node *n, struct parts *p)
-{
-    const struct sim_context *ctx = context_find(p->works[0].context);
-    if (ctx && context_base(ctx) != context_base(n->ctx))
-        return CUDA_ERROR_INVALID_VALUE; /* a node keeps its context */
-    struct parts had = {n->works, n->count};
-    n->works = p->works;
-    n->count = p->count;
-    *p = had; /* which the caller frees */
-    return CUDA_SUCCESS;
-}
-
 static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type,
                             CUresult built_rc, struct parts *p)
 {
@@ -50,8 +44,12 @@ static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
     if (x && id != 0 && now == type) {
         SCOPED_LOCK(&x->lock);
         struct exec_node *n = exec_node_of(x, id);
-        if (n)
-            rc = exec_node_replace(n, p);
+        const struct sim_context *ctx = context_find(p->works[0].context);
+        if (n && (!ctx || context_base(ctx) == context_base(n->ctx))) { /* it keeps its context */
+            SWAP(n->works, p->works);
+            SWAP(n->count, p->count);
+            rc = CUDA_SUCCESS;
+        }
     }
     parts_free(p);
     return rc;
@@ -93,76 +91,43 @@ SIM_BODY(cuGraphExecBatchMemOpNodeSetParams,
 
 /* ---- a whole graph --------------------------------------------------------------------------- */
 
-static bool same_edges(const struct exec_node *a, const struct exec_node *b)
-{
-    return a->after_count == b->after_count &&
-           (a->after_count == 0 ||
-            memcmp(a->after, b->after, a->after_count * sizeof(*a->after)) == 0);
-}
-
-/* Works that name no context fit everywhere. */
-static bool same_home(const struct exec_node *have, const struct exec_node *want)
-{
-    const struct sim_context *ctx = want->count != 0 ? context_find(want->works[0].context) : NULL;
-    return !ctx || context_base(ctx) == context_base(have->ctx);
-}
-
-static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
-                                       const struct exec_node *want, size_t want_count,
-                                       struct sim_node **where);
-
-static CUgraphExecUpdateResult compare_bodies(const struct exec_node *have,
-                                              const struct exec_node *want, struct sim_node **where)
-{
-    const struct choice *a = choice_of(have), *b = choice_of(want);
-    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
-    if (a->type != b->type || a->size != b->size)
-        return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-    for (unsigned int i = 0; i < a->size && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++)
-        result = compare(a->bodies[i].nodes, a->bodies[i].count, b->bodies[i].nodes,
-                         b->bodies[i].count, where);
-    return result;
-}
-
 /* Finds the first difference in shape. Nodes are paired by their place. */
 static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
                                        const struct exec_node *want, size_t want_count,
                                        struct sim_node **where)
 {
     for (size_t i = 0; i < have_count && i < want_count; i++) {
-        *where = want[i].node;
-        if (have[i].type != want[i].type)
+        const struct exec_node *a = &have[i], *b = &want[i];
+        *where = b->node;
+        if (a->type != b->type)
             return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-        if (!same_edges(&have[i], &want[i]))
+        if (a->after_count != b->after_count ||
+            (a->after_count != 0 &&
+             memcmp(a->after, b->after, a->after_count * sizeof(*a->after)) != 0))
             return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-        if (!same_home(&have[i], &want[i]))
+        /* Works that name no context fit everywhere. */
+        const struct sim_context *ctx = b->count != 0 ? context_find(b->works[0].context) : NULL;
+        if (ctx && context_base(ctx) != context_base(a->ctx))
             return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-        if (have[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
-            have[i].works[0].args.u64[0] != want[i].works[0].args.u64[0])
+        if (a->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+            a->works[0].args.u64[0] != b->works[0].args.u64[0])
             return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
-        CUgraphExecUpdateResult inside = have[i].type == TYPE_CONDITIONAL
-                                             ? compare_bodies(&have[i], &want[i], where)
-                                             : CU_GRAPH_EXEC_UPDATE_SUCCESS;
-        if (inside != CU_GRAPH_EXEC_UPDATE_SUCCESS)
-            return inside;
+        if (a->type != TYPE_CONDITIONAL)
+            continue;
+        const struct choice *ours = choice_of(a), *theirs = choice_of(b);
+        if (ours->type != theirs->type || ours->size != theirs->size)
+            return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+        for (unsigned int k = 0; k < ours->size; k++) {
+            const struct sim_exec *body = &ours->bodies[k], *other = &theirs->bodies[k];
+            CUgraphExecUpdateResult inside =
+                compare(body->nodes, body->count, other->nodes, other->count, where);
+            if (inside != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+                return inside;
+        }
     }
     *where = want_count > have_count ? want[have_count].node : NULL;
     return have_count == want_count ? CU_GRAPH_EXEC_UPDATE_SUCCESS
                                     : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-}
-
-#define SWAP(a, b)                                                                                 \
-    do {                                                                                           \
-        __typeof__(a) had = (a);                                                                   \
-        (a) = (b);                                                                                 \
-        (b) = had;                                                                                 \
-    } while (0)
-
-static void works_swap(struct exec_node *a, struct exec_node *b)
-{
-    SWAP(a->works, b->works);
-    SWAP(a->count, b->count);
-    SWAP(a->objects, b->objects);
 }
 
 /* Frees what is left of a change: what x had before, or what it could not take. */
@@ -182,8 +147,11 @@ static CUgraphExecUpdateResult exec_take(struct exec_node *have, size_t have_cou
                                          struct sim_node **where)
 {
     CUgraphExecUpdateResult result = compare(have, have_count, want, want_count, where);
-    for (size_t i = 0; result == CU_GRAPH_EXEC_UPDATE_SUCCESS && i < have_count; i++)
-        works_swap(&have[i], &want[i]);
+    for (size_t i = 0; result == CU_GRAPH_EXEC_UPDATE_SUCCESS && i < have_count; i++) {
+        SWAP(have[i].works, want[i].works);
+        SWAP(have[i].count, want[i].count);
+        SWAP(have[i].objects, want[i].objects);
+    }
     return result;
 }
 
@@ -200,7 +168,7 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
     CUresult rc = g && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS && !choices_free_for(want, count, x)) {
+    if (rc == CUDA_SUCCESS && !choices_belong(want, count, x, false)) {
         exec_nodes_free(want, count);
         rc = CUDA_ERROR_INVALID_VALUE;
     }
@@ -214,8 +182,8 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     info->result = exec_take(x->nodes, x->count, want, count, &where);
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
         SCOPED_LOCK(&graph_lock);
-        choices_bind(want, count, NULL); /* what x had before the swap */
-        choices_bind(x->nodes, x->count, x);
+        choices_belong(want, count, NULL, true); /* what x had before the swap */
+        choices_belong(x->nodes, x->count, x, true);
         SWAP(x->objects, objects);
     }
     struct point end = x->end;

@@ -90,32 +90,16 @@ void conditional_free(struct sim_node *n, struct graph_object **released)
 }
 
 #if CUDA_VERSION >= 12030
-static bool size_valid(int type, unsigned int size)
-{
-    return (type == CONDITION_IF && (size == 1 || size == 2)) ||
-           (type == CONDITION_WHILE && size == 1) || (type == CONDITION_SWITCH && size > 0);
-}
-
-static bool bodies_make(struct sim_node *n)
-{
-    struct conditional *c = n->conditional;
-    for (unsigned int i = 0; i < c->size; i++) {
-        struct sim_graph *body = graph_new();
-        if (!body)
-            return false;
-        body->owner = n;
-        body->inner = true;
-        c->handles[i] = graph_handle(body);
-    }
-    return true;
-}
-
 CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
 {
     struct condition *condition = condition_find(p->handle);
+    int type = (int)p->type;
+    bool fits = type == CONDITION_IF      ? p->size == 1 || p->size == 2
+                : type == CONDITION_WHILE ? p->size == 1
+                                          : type == CONDITION_SWITCH && p->size > 0;
     /* It must be a condition of the node's graph or of one around that, and of no other node. */
-    if (!condition || condition->node || !graph_inside(n->graph, condition->graph) ||
-        !size_valid((int)p->type, p->size) || (p->ctx && context_find(p->ctx) != condition->ctx))
+    if (!condition || condition->node || !graph_inside(n->graph, condition->graph) || !fits ||
+        (p->ctx && context_find(p->ctx) != condition->ctx))
         return CUDA_ERROR_INVALID_VALUE;
     struct conditional *c = calloc(1, sizeof(*c));
     CUgraph *handles = calloc(p->size, sizeof(CUgraph));
@@ -124,12 +108,20 @@ CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
         free(handles);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *c = (struct conditional){condition, (int)p->type, p->size, handles};
+    *c = (struct conditional){condition, type, p->size, handles};
     condition_get(condition);
     condition->node = n;
     n->conditional = c;
     p->phGraph_out = handles;
-    return bodies_make(n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    for (unsigned int i = 0; i < c->size; i++) {
+        struct sim_graph *body = graph_new();
+        if (!body)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        body->owner = n;
+        body->inner = true;
+        handles[i] = graph_handle(body);
+    }
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out, CUgraph graph,

@@ -136,25 +136,6 @@ void graph_free(struct sim_graph *g, struct graph_object **released)
         handle_give(&graphs, g);
 }
 
-/* Makes the arrays to which queries of the node point. */
-static bool node_lay_out(struct sim_node *n)
-{
-    if (n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
-        n->memops = calloc(n->count + 1, sizeof(*n->memops));
-        for (size_t i = 0; n->memops && i < n->count; i++)
-            memcpy(&n->memops[i], n->works[i].blob, sizeof(*n->memops));
-        return n->memops;
-    }
-    if (n->type != CU_GRAPH_NODE_TYPE_KERNEL || n->count == 0)
-        return true;
-    const struct sim_function *f = n->works[0].func;
-    size_t count = f->entry->param_count;
-    n->params = calloc(count + 1, sizeof(*n->params));
-    for (size_t i = 0; n->params && i < count; i++)
-        n->params[i] = (char *)n->works[0].blob + function_param(f, i)->offset;
-    return n->params;
-}
-
 CUresult node_fill(struct sim_node *n, struct parts *p)
 {
     if (p->count && !p->works)
@@ -163,7 +144,21 @@ CUresult node_fill(struct sim_node *n, struct parts *p)
     n->works = p->works;
     n->count = p->count;
     *p = (struct parts){NULL, 0};
-    return node_lay_out(n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    /* The arrays to which queries of the node point. */
+    if (n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+        n->memops = calloc(n->count + 1, sizeof(*n->memops));
+        for (size_t i = 0; n->memops && i < n->count; i++)
+            memcpy(&n->memops[i], n->works[i].blob, sizeof(*n->memops));
+        return n->memops ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (n->type != CU_GRAPH_NODE_TYPE_KERNEL || n->count == 0)
+        return CUDA_SUCCESS;
+    const struct sim_function *f = n->works[0].func;
+    size_t count = f->entry->param_count;
+    n->params = calloc(count + 1, sizeof(*n->params));
+    for (size_t i = 0; n->params && i < count; i++)
+        n->params[i] = (char *)n->works[0].blob + function_param(f, i)->offset;
+    return n->params ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool type_uncopyable(CUgraphNodeType type)

@@ -157,16 +157,8 @@ TELL(cuGraphNodeGetLocalId, CUgraphNode, node, node_find, unsigned int, it->id)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-/* "Output all debug data as if every debug flag is enabled" (cuda.h). What readers of the picture
- * need: the number of the type, and the shape of kernels. */
-static void dot_details(FILE *f, const struct sim_node *n)
-{
-    fprintf(f, "\\ntype %d", (int)n->type);
-    if (n->type == CU_GRAPH_NODE_TYPE_KERNEL)
-        fprintf(f, "\\nblocks %u threads %u smem %u", n->works[0].blocks, n->works[0].threads,
-                n->works[0].smem);
-}
-
+/* `verbose`: "Output all debug data as if every debug flag is enabled" (cuda.h). What readers of the
+ * picture need: the number of the type, and the shape of kernels. */
 static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbose)
 {
     const struct sim_node *n;
@@ -177,7 +169,10 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbos
                 : n->child ? "graph"
                            : "empty");
         if (verbose)
-            dot_details(f, n);
+            fprintf(f, "\\ntype %d", (int)n->type);
+        if (verbose && n->type == CU_GRAPH_NODE_TYPE_KERNEL)
+            fprintf(f, "\\nblocks %u threads %u smem %u", n->works[0].blocks, n->works[0].threads,
+                    n->works[0].smem);
         fprintf(f, "\"];\n");
         for (size_t i = 0; i < n->in.count; i++)
             fprintf(f, "%*s\"%llu\" -> \"%llu\";\n", depth * 2, "",

@@ -30,24 +30,18 @@ static CUresult node_context(CUcontext named, struct sim_context **ctx)
     return *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* A function of a module has its context, whatever is named. A kernel of a library has none. */
-static CUresult kernel_context(const CUDA_KERNEL_NODE_PARAMS *n, CUfunction func,
-                               struct sim_context **ctx)
-{
-    const struct sim_function *f = function_find(func);
-    if (!f || !f->module)
-        return node_context(n->ctx, ctx);
-    *ctx = f->module->context;
-    return CUDA_SUCCESS;
-}
-
 CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
 {
     struct sim_context *ctx;
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     CUfunction func = n->func ? n->func : (CUfunction)(void *)n->kern;
-    TRY(kernel_context(n, func, &ctx));
+    const struct sim_function *f = function_find(func);
+    /* A function of a module has its context, whatever is named. A kernel of a library has none. */
+    if (f && f->module)
+        ctx = f->module->context;
+    else
+        TRY(node_context(n->ctx, &ctx));
     CUlaunchConfig config = {
         .gridDimX = n->gridDimX,
         .gridDimY = n->gridDimY,
@@ -353,19 +347,6 @@ static CUresult kernel_any(const CUDA_KERNEL_NODE_PARAMS_v3 *k, struct parts *p)
     return parts_kernel(&params, p);
 }
 
-static CUresult memset_any(const CUDA_MEMSET_NODE_PARAMS_v2 *m, struct parts *p)
-{
-    CUDA_MEMSET_NODE_PARAMS params = {m->dst,         m->pitch, m->value,
-                                      m->elementSize, m->width, m->height};
-    return parts_memset(&params, m->ctx, p);
-}
-
-static CUresult memops_any(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *m, struct parts *p)
-{
-    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {m->ctx, m->count, m->paramArray, m->flags};
-    return parts_memops(&params, p);
-}
-
 static CUresult alloc_any(CUDA_MEM_ALLOC_NODE_PARAMS_v2 *a, struct parts *p)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps = a->poolProps, .bytesize = a->bytesize};
@@ -378,13 +359,17 @@ CUresult parts_any(CUgraphNodeParams *n, struct parts *p)
 {
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
+    const CUDA_MEMSET_NODE_PARAMS_v2 *m = &n->memset;
+    const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *b = &n->memOp;
     switch (n->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
         return kernel_any(&n->kernel, p);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         return parts_memcpy(&n->memcpy.copyParams, n->memcpy.copyCtx, p);
     case CU_GRAPH_NODE_TYPE_MEMSET:
-        return memset_any(&n->memset, p);
+        return parts_memset(&(CUDA_MEMSET_NODE_PARAMS){m->dst, m->pitch, m->value, m->elementSize,
+                                                       m->width, m->height},
+                            m->ctx, p);
     case CU_GRAPH_NODE_TYPE_HOST:
         return parts_host(&(CUDA_HOST_NODE_PARAMS){n->host.fn, n->host.userData}, p);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -392,7 +377,8 @@ CUresult parts_any(CUgraphNodeParams *n, struct parts *p)
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
         return parts_event(n->eventWait.event, false, p);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-        return memops_any(&n->memOp, p);
+        return parts_memops(
+            &(CUDA_BATCH_MEM_OP_NODE_PARAMS){b->ctx, b->count, b->paramArray, b->flags}, p);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         return alloc_any(&n->alloc, p);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:

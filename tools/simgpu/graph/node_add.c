@@ -29,13 +29,6 @@ static CUresult node_connect(struct sim_node *node, const struct place *at)
     return rc;
 }
 
-/* Graphs inside others have no memory nodes. */
-static bool type_allowed(const struct sim_graph *g, CUgraphNodeType type)
-{
-    return conditional_allows(g, type) && (!g->owner || (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
-                                                         type != CU_GRAPH_NODE_TYPE_MEM_FREE));
-}
-
 static bool place_valid(const struct place *at)
 {
     return at->out && (at->n == 0 || at->after);
@@ -47,7 +40,9 @@ static CUresult node_add(const struct place *at, CUgraphNodeType type, struct pa
 {
     struct graph_object *none = NULL;
     struct sim_graph *g = graph_find(at->graph);
-    if (!g || !type_allowed(g, type))
+    bool memory = type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    /* Graphs inside others have no memory nodes. */
+    if (!place_valid(at) || !g || !conditional_allows(g, type) || (g->owner && memory))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_node *node = node_new(g, type, NULL, 0);
     if (!node)
@@ -71,7 +66,7 @@ static CUresult add(const struct place *at, CUgraphNodeType type, CUresult built
     if (built_rc != CUDA_SUCCESS)
         return built_rc;
     SCOPED_LOCK(&graph_lock);
-    CUresult rc = place_valid(at) ? node_add(at, type, p, &node) : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = node_add(at, type, p, &node);
     if (p)
         parts_free(p);
     return rc;
@@ -152,23 +147,11 @@ static CUresult add_child(const struct place *at, CUgraph handle, bool moved)
 SIM_CALL(cuGraphAddChildGraphNode, (PLACE, CUgraph child), add_child(AT, child, false))
 
 #if CUDA_VERSION >= 12020
-/* A structure from before 12.9 ends before the ownership, and zero follows, which is a copy. */
-static CUresult add_any_child(const struct place *at, const CUgraphNodeParams *params)
-{
-    int ownership;
-    memcpy(&ownership, (const char *)&params->graph + sizeof(CUgraph), sizeof(ownership));
-    if (ownership != OWNERSHIP_COPY && ownership != OWNERSHIP_MOVE)
-        return CUDA_ERROR_INVALID_VALUE;
-    return add_child(at, params->graph.graph, ownership == OWNERSHIP_MOVE);
-}
-
 #if CUDA_VERSION >= 12030
 static CUresult add_conditional(const struct place *at, CUDA_CONDITIONAL_NODE_PARAMS *params)
 {
     struct graph_object *none = NULL;
     struct sim_node *node;
-    if (!place_valid(at))
-        return CUDA_ERROR_INVALID_VALUE;
     SCOPED_LOCK(&graph_lock);
     TRY(node_add(at, TYPE_CONDITIONAL, NULL, &node));
     CUresult rc = conditional_make(node, params);
@@ -185,8 +168,14 @@ static CUresult add_any(const struct place *at, CUgraphNodeParams *params)
         return CUDA_ERROR_INVALID_VALUE;
     if (params->type == CU_GRAPH_NODE_TYPE_EMPTY)
         return add(at, CU_GRAPH_NODE_TYPE_EMPTY, CUDA_SUCCESS, NULL);
-    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        return add_any_child(at, params);
+    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        /* A structure from before 12.9 ends before this, and zero follows, which is a copy. */
+        int ownership;
+        memcpy(&ownership, (const char *)&params->graph + sizeof(CUgraph), sizeof(ownership));
+        if (ownership != OWNERSHIP_COPY && ownership != OWNERSHIP_MOVE)
+            return CUDA_ERROR_INVALID_VALUE;
+        return add_child(at, params->graph.graph, ownership == OWNERSHIP_MOVE);
+    }
 #if CUDA_VERSION >= 12030
     if (params->type == TYPE_CONDITIONAL)
         return add_conditional(at, &params->conditional);

@@ -24,28 +24,25 @@ static struct handle_pool mipmaps = HANDLE_POOL(struct sim_mipmap, 1 << 16);
 
 /* ---- shape ----------------------------------------------------------------------------------- */
 
-static size_t channel_bytes(CUarray_format format)
+size_t array_element(CUarray_format format, unsigned int channels)
 {
+    if (channels != 1 && channels != 2 && channels != 4)
+        return 0;
     switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
     case CU_AD_FORMAT_SIGNED_INT8:
-        return 1;
+        return channels;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
     case CU_AD_FORMAT_HALF:
-        return 2;
+        return (size_t)channels * 2;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
     case CU_AD_FORMAT_FLOAT:
-        return 4;
+        return (size_t)channels * 4;
     default:
         return 0; /* packed, planar and block formats are not simulated */
     }
-}
-
-size_t array_element(CUarray_format format, unsigned int channels)
-{
-    return channels == 1 || channels == 2 || channels == 4 ? channel_bytes(format) * channels : 0;
 }
 
 static bool desc_valid(const CUDA_ARRAY3D_DESCRIPTOR *d)

@@ -125,14 +125,6 @@ static struct block *block_best(struct sim_pool *p, size_t whole, uint32_t strea
     return best;
 }
 
-static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stream)
-{
-    struct block *best = block_best(p, whole, stream, block_usable);
-    if (best && best->state == BLOCK_FREE && !block_table_add(best))
-        return NULL;
-    return best;
-}
-
 /* Charges the pool for new memory. If that fails, the pool first gives up all free blocks. */
 static bool pool_grow(struct sim_pool *p, size_t whole)
 {
@@ -198,10 +190,14 @@ static struct block *block_await(struct sim_pool *p, size_t whole, uint32_t stre
 CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct point *after)
 {
     size_t whole = ((bytes ? bytes : 1) + SPACE_GRAIN - 1) / SPACE_GRAIN * SPACE_GRAIN;
-    struct block *b = whole >= bytes ? block_reuse(p, whole, stream) : NULL;
-    if (!b && whole >= bytes)
+    if (whole < bytes)
+        return 0;
+    struct block *b = block_best(p, whole, stream, block_usable);
+    if (b && b->state == BLOCK_FREE && !block_table_add(b))
+        b = NULL;
+    if (!b)
         b = block_new(p, whole);
-    if (!b && whole >= bytes)
+    if (!b)
         b = block_await(p, whole, stream, after);
     if (!b)
         return 0;

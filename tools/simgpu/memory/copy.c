@@ -50,12 +50,6 @@ static bool byte_readable(uintptr_t at)
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
-/* A wild host pointer is an error of the call, not a crash. Checks the first and the last byte. */
-static bool host_readable(uintptr_t at, size_t bytes)
-{
-    return at >= 4096 && !space_has(at) && byte_readable(at) && byte_readable(at + bytes - 1);
-}
-
 static CUresult array_place(const struct copy_end *e, const CUDA_MEMCPY3D *p, struct place *out)
 {
     struct array_view view;
@@ -69,9 +63,14 @@ static CUresult array_place(const struct copy_end *e, const CUDA_MEMCPY3D *p, st
 }
 
 /* `by` is the context whose device accesses the memory. */
-static CUresult linear_place(const struct copy_end *e, const struct sim_context *by,
-                             const CUDA_MEMCPY3D *p, struct place *out)
+static CUresult end_place(const struct copy_end *e, const struct sim_context *by,
+                          const CUDA_MEMCPY3D *p, struct place *out)
 {
+    if (e->type == CU_MEMORYTYPE_ARRAY)
+        return array_place(e, p, out);
+    if (e->type != CU_MEMORYTYPE_HOST && e->type != CU_MEMORYTYPE_DEVICE &&
+        e->type != CU_MEMORYTYPE_UNIFIED)
+        return CUDA_ERROR_INVALID_VALUE;
     size_t pitch = e->pitch != 0 ? e->pitch : e->x + p->WidthInBytes;
     size_t height = e->height != 0 ? e->height : e->y + p->Height;
     if (e->pitch > MAX_PITCH || e->x > MAX_PITCH || p->WidthInBytes > SIZE_MAX >> 16)
@@ -95,17 +94,10 @@ static CUresult linear_place(const struct copy_end *e, const struct sim_context 
     out->device = known && memory_is_device_kind(m.kind);
     out->pageable = !known;
     out->syncs = known && m.sync_memops;
-    return known || host_readable(out->at, span) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult end_place(const struct copy_end *e, const struct sim_context *by,
-                          const CUDA_MEMCPY3D *p, struct place *out)
-{
-    if (e->type == CU_MEMORYTYPE_ARRAY)
-        return array_place(e, p, out);
-    return e->type == CU_MEMORYTYPE_HOST || e->type == CU_MEMORYTYPE_DEVICE ||
-                   e->type == CU_MEMORYTYPE_UNIFIED
-               ? linear_place(e, by, p, out)
+    /* A wild host pointer is an error of the call, not a crash. */
+    return known || (out->at >= 4096 && !space_has(out->at) && byte_readable(out->at) &&
+                     byte_readable(out->at + span - 1))
+               ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -205,16 +197,6 @@ CUresult copy_work(const struct sim_context *ctx, const CUDA_MEMCPY3D *p, struct
     return CUDA_SUCCESS;
 }
 
-/* Whether the copy is complete when the call returns. */
-static bool copy_waits(const struct sim_context *ctx, enum copy_mode mode, const struct place *dst,
-                       const struct place *src)
-{
-    if (mode == COPY_SYNC)
-        return !dst->device || !src->device || dst->syncs || src->syncs ||
-               context_syncs_memops(ctx);
-    return mode == COPY_ASYNC && dst->pageable;
-}
-
 /* `by_dst` and `by_src` access the destination and the source; NULL: the current context does. */
 static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst,
                         const struct sim_context *by_src, CUstream hstream, bool ptds,
@@ -235,7 +217,9 @@ static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst
     struct work w;
     TRY(both_places(p, by_dst ? by_dst : current, by_src ? by_src : current, &dst, &src));
     work_fill(p, &dst, &src, &w);
-    bool waits = copy_waits(ctx, mode, &dst, &src);
+    bool waits = mode == COPY_SYNC ? !dst.device || !src.device || dst.syncs || src.syncs ||
+                                         context_syncs_memops(ctx)
+                                   : mode == COPY_ASYNC && dst.pageable;
     if (!waits && mode != COPY_GRAPH && src.pageable)
         TRY(copy_stage(&w));
     return work_submit(hstream, ptds, &w, waits);

@@ -186,17 +186,11 @@ STREAM_API(cuMemcpyBatchAsync_v2,
            copy_batch(dsts, srcs, sizes, count, attrs, first, n, NULL, s, ptds))
 #endif
 
-static CUresult copy_with(CUdeviceptr dst, CUdeviceptr src, size_t size,
-                          const CUmemcpyAttributes *attr, CUstream s, bool ptds)
-{
-    if (!attributes_valid(attr, 1))
-        return CUDA_ERROR_INVALID_VALUE;
-    return copy_submit(LINEAR(size, TO_ANY(dst), FROM_ANY(src)), s, ptds, COPY_ASYNC);
-}
-
 STREAM_API(cuMemcpyWithAttributesAsync,
            (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream s),
-           copy_with(dst, src, size, attr, s, ptds))
+           attributes_valid(attr, 1)
+               ? copy_submit(LINEAR(size, TO_ANY(dst), FROM_ANY(src)), s, ptds, COPY_ASYNC)
+               : CUDA_ERROR_INVALID_VALUE)
 
 /* One operand of a 3D batch. Linear memory counts bytes, an array counts elements. */
 static CUresult operand_end(const CUmemcpy3DOperand *o, struct copy_end *end, size_t *element)

@@ -13,15 +13,6 @@ bool pool_is_graph_pool(const struct sim_pool *p)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static struct block *graph_block_take(int ordinal, size_t bytes)
-{
-    SCOPED_LOCK(&pool_lock);
-    struct sim_pool **p = &graphs[ordinal];
-    if (!*p)
-        *p = pool_new(ordinal, MEMORY_POOL, true);
-    return *p ? block_find(block_take(*p, bytes, 0, NULL)) : NULL;
-}
-
 /* The graph's block at ptr, or NULL. Under lock. */
 static struct block *graph_block(CUdeviceptr ptr)
 {
@@ -87,7 +78,12 @@ static CUresult memory_work(struct work *w, const char *name, CUgraphNodeType ty
 
 CUresult graph_memory_alloc(struct sim_context *ctx, size_t bytes, struct work *w, CUdeviceptr *out)
 {
-    struct block *b = graph_block_take(ctx->ordinal, bytes);
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool **p = &graphs[ctx->ordinal];
+    if (!*p)
+        *p = pool_new(ctx->ordinal, MEMORY_POOL, true);
+    struct block *b = *p ? block_find(block_take(*p, bytes, 0, NULL)) : NULL;
+    pthread_mutex_unlock(&pool_lock);
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
     memory_work(w, "graph_alloc", CU_GRAPH_NODE_TYPE_MEM_ALLOC, b);

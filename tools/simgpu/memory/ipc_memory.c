@@ -88,46 +88,27 @@ static void import_unmap(const struct import *i)
     munmap((void *)(uintptr_t)(i->ptr - head_of(&i->handle)), mapped_bytes(&i->handle));
 }
 
-static bool import_map(struct import *i, int fd)
-{
-    const struct memory_handle *h = &i->handle;
-    char *p = mmap(NULL, mapped_bytes(h), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                   (off_t)(h->offset - head_of(h)));
-    if (p == MAP_FAILED)
-        return false;
-    i->ptr = (CUdeviceptr)(uintptr_t)p + head_of(h);
-    struct memory m = {.base = i->ptr,
-                       .bytes = h->bytes,
-                       .kind = MEMORY_IPC,
-                       .ordinal = h->ordinal,
-                       .ctx = i->ctx,
-                       .owner = i};
-    if (memory_add(&m) == 0)
-        return true;
-    import_unmap(i);
-    return false;
-}
-
-/* Under lock. */
-static struct import *import_find(const struct memory_handle *h, const struct sim_context *ctx,
-                                  CUmemoryPool pool)
-{
-    struct import *i = imports;
-    while (i && (i->ctx != ctx || i->pool != pool || i->handle.file.number != h->file.number ||
-                 i->handle.offset != h->offset))
-        i = i->next;
-    return i;
-}
-
 /* Under lock. NULL: no memory. */
 static struct import *import_add(const struct memory_handle *h, struct sim_context *ctx,
                                  CUmemoryPool pool, int fd)
 {
     struct import *i = calloc(1, sizeof(*i));
-    if (!i)
+    char *p = i ? mmap(NULL, mapped_bytes(h), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                       (off_t)(h->offset - head_of(h)))
+                : MAP_FAILED;
+    if (p == MAP_FAILED) {
+        free(i);
         return NULL;
-    *i = (struct import){.handle = *h, .ctx = ctx, .pool = pool};
-    if (!import_map(i, fd)) {
+    }
+    *i = (struct import){.handle = *h, .ctx = ctx, .pool = pool, .ptr = (uintptr_t)p + head_of(h)};
+    struct memory m = {.base = i->ptr,
+                       .bytes = h->bytes,
+                       .kind = MEMORY_IPC,
+                       .ordinal = h->ordinal,
+                       .ctx = ctx,
+                       .owner = i};
+    if (memory_add(&m) != 0) {
+        import_unmap(i);
         free(i);
         return NULL;
     }
@@ -142,7 +123,10 @@ static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
     if (fd < 0) /* -EEXIST: a process cannot open its own memory */
         return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
     SCOPED_LOCK(&lock);
-    struct import *i = import_find(h, ctx, pool);
+    struct import *i = imports;
+    while (i && (i->ctx != ctx || i->pool != pool || i->handle.file.number != h->file.number ||
+                 i->handle.offset != h->offset))
+        i = i->next;
     i = i ? i : import_add(h, ctx, pool, fd);
     close(fd);
     if (!i)

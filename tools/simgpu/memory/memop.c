@@ -59,15 +59,6 @@ static bool op_faults(const Op *op)
            (at % op_bytes(op) != 0 || !memory_contains(at, op_bytes(op)));
 }
 
-static uint64_t word_load(const Op *op)
-{
-    const void *at = (const void *)(uintptr_t)op->waitValue.address;
-    late_flush_for(at);
-    if (op_bytes(op) == sizeof(uint64_t))
-        return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
-    return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
-}
-
 static void word_store(const Op *op)
 {
     bool wide = op_bytes(op) == sizeof(uint64_t);
@@ -84,7 +75,10 @@ static void word_store(const Op *op)
 static bool word_passes(const Op *op)
 {
     bool wide = op_bytes(op) == sizeof(uint64_t);
-    uint64_t is = word_load(op);
+    const void *at = (const void *)(uintptr_t)op->waitValue.address;
+    late_flush_for(at);
+    uint64_t is = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
+                       : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
     uint64_t wanted = wide ? op->waitValue.value64 : op->waitValue.value;
     if (config_get()->waits != WAITS_HONOURED)
         return config_get()->waits == WAITS_PASS;
@@ -163,36 +157,25 @@ CUresult memop_prepare(const Op *op, struct work *w)
     return CUDA_SUCCESS;
 }
 
-/* The engine need not look for writes. So a batch is cut into runs of waits and runs of writes. */
-static unsigned int run_length(const Op *ops, unsigned int count)
-{
-    unsigned int n = 1;
-    while (n < count && op_waits(&ops[n]) == op_waits(&ops[0]))
-        n++;
-    return n;
-}
-
-/* In a capture each operation is a node. */
-static CUresult batch_submit(struct sim_stream *s, const Op *ops, unsigned int count)
-{
-    CUresult rc = CUDA_SUCCESS;
-    bool single = capture_active(s);
-    for (unsigned int n; count && rc == CUDA_SUCCESS; ops += n, count -= n) {
-        struct work w;
-        n = single ? 1 : run_length(ops, count);
-        batch_build(ops, n, &w);
-        rc = work_submit_stream(s, &w, NULL);
-    }
-    return rc;
-}
-
+/* The engine need not look for writes. So a batch is cut into runs of waits and runs of writes. In a
+ * capture each operation is a node. */
 static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsigned int flags,
                       bool ptds)
 {
     struct sim_stream *s;
     TRY(stream_arg(stream, ptds, NULL, &s));
     TRY(ops_check(ops, count, flags));
-    return batch_submit(s, ops, count);
+    CUresult rc = CUDA_SUCCESS;
+    bool single = capture_active(s);
+    for (unsigned int n; count && rc == CUDA_SUCCESS; ops += n, count -= n) {
+        struct work w;
+        n = 1;
+        while (!single && n < count && op_waits(&ops[n]) == op_waits(&ops[0]))
+            n++;
+        batch_build(ops, n, &w);
+        rc = work_submit_stream(s, &w, NULL);
+    }
+    return rc;
 }
 
 /* ---- API ------------------------------------------------------------------------------------- */

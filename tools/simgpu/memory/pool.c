@@ -150,9 +150,15 @@ static int property(const struct sim_pool *p, int attribute)
     return values[attribute - LOCATION_ID + 2];
 }
 
-/* Under lock. The reuse rules are int, the amounts 64 bits. */
-static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute attribute, void *value)
+/* The reuse rules are int, the amounts 64 bits. */
+SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute,
+                                          void *value)
 {
+    TRY(driver_ready());
+    SCOPED_LOCK(&pool_lock);
+    const struct sim_pool *p = pool_find(handle);
+    if (!p || !value)
+        return CUDA_ERROR_INVALID_VALUE;
     const uint64_t *const amounts[ATTRIBUTES] = {
         [CU_MEMPOOL_ATTR_RELEASE_THRESHOLD] = &p->threshold,
         [CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT] = &p->reserved,
@@ -173,10 +179,15 @@ static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute att
     return CUDA_SUCCESS;
 }
 
-static CUresult attribute_write(struct sim_pool *p, CUmemPool_attribute attribute,
-                                const void *value)
+SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute,
+                                          void *value)
 {
+    TRY(driver_ready());
+    SCOPED_LOCK(&pool_lock);
+    struct sim_pool *p = pool_find(handle);
     uint64_t amount = 0;
+    if (!p || !value)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -199,24 +210,6 @@ static CUresult attribute_write(struct sim_pool *p, CUmemPool_attribute attribut
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
-}
-
-SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute,
-                                          void *value)
-{
-    TRY(driver_ready());
-    SCOPED_LOCK(&pool_lock);
-    const struct sim_pool *p = pool_find(handle);
-    return p && value ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
-}
-
-SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute,
-                                          void *value)
-{
-    TRY(driver_ready());
-    SCOPED_LOCK(&pool_lock);
-    struct sim_pool *p = pool_find(handle);
-    return p && value ? attribute_write(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool pool_reachable(const struct sim_pool *p, int ordinal)
@@ -293,17 +286,6 @@ bool pool_imports(CUmemoryPool handle, uint64_t file_number)
     return p && file_number != 0 && p->whose.number == file_number;
 }
 
-static CUresult shared_write(const struct shared_pool *content, int *out)
-{
-    int fd = memfd_create("simgpu-pool", MFD_CLOEXEC);
-    if (fd >= 0 && write(fd, content, sizeof(*content)) != (ssize_t)sizeof(*content)) {
-        close(fd);
-        fd = -1;
-    }
-    *out = fd;
-    return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
-}
-
 SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool handle,
                                                      CUmemAllocationHandleType type,
                                                      unsigned long long flags)
@@ -320,7 +302,15 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool han
     bool there = any != 0 && space_file(any, &content.whose, &offset);
     if (any != 0)
         space_give(any, SPACE_GRAIN);
-    return there ? shared_write(&content, out) : CUDA_ERROR_NOT_SUPPORTED;
+    if (!there)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int fd = memfd_create("simgpu-pool", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, &content, sizeof(content)) != (ssize_t)sizeof(content)) {
+        close(fd);
+        fd = -1;
+    }
+    *(int *)out = fd;
+    return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 /* The caller keeps its file. */

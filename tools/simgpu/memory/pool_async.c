@@ -11,14 +11,6 @@
 
 static uint64_t next_ticket = 1; /* under pool_lock */
 
-static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
-                           struct sim_stream *stream, struct point *after)
-{
-    SCOPED_LOCK(&pool_lock);
-    *out = block_take(p, bytes, stream_tail(stream).stream, after);
-    return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 /* The effect of a free: args.u64[0] is the block's address, [1] the ticket. */
 static CUresult free_effect(struct work *w)
 {
@@ -47,10 +39,14 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
         return from_pool ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     struct work w = {.kind = WORK_MARK, .name = "alloc"};
     struct point after[AWAITED_MAX] = {{0, 0}};
-    if (capture_active(stream) && !device)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    CUresult rc = capture_active(stream) ? graph_memory_alloc(ctx, bytes, &w, out)
-                                         : pool_alloc(out, bytes, p, stream, after);
+    CUresult rc;
+    if (capture_active(stream)) {
+        rc = device ? graph_memory_alloc(ctx, bytes, &w, out) : CUDA_ERROR_NOT_SUPPORTED;
+    } else {
+        SCOPED_LOCK(&pool_lock);
+        *out = block_take(p, bytes, stream_tail(stream).stream, after);
+        rc = *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
     for (int i = 0; rc == CUDA_SUCCESS && i < AWAITED_MAX && (i == 0 || after[i].stream); i++)
         rc = work_submit_behind(stream, &w, after[i], NULL);
     return rc;
@@ -76,20 +72,6 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
     return live;
 }
 
-/* The free is now at that point of its stream; seq 0: it failed, and the block is not freed. */
-static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
-{
-    SCOPED_LOCK(&pool_lock);
-    struct block *b = block_find(ptr);
-    if (b && b->refs != 0 && at.seq == 0) {
-        b->in_use = true;
-        b->refs--;
-    } else if (b && b->state == BLOCK_FREEING && b->ticket == ticket) {
-        b->freed.seq = at.seq;
-        b->state = at.seq ? BLOCK_FREEING : BLOCK_LIVE;
-    }
-}
-
 static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
 {
     struct sim_stream *stream;
@@ -106,7 +88,16 @@ static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
         return CUDA_ERROR_INVALID_VALUE;
     struct point at = {0, 0};
     CUresult rc = work_submit_stream(stream, &w, &at);
-    free_placed(ptr, w.args.u64[1], at);
+    /* The free is now at that point of its stream; seq 0: it failed, and the block is not freed. */
+    SCOPED_LOCK(&pool_lock);
+    struct block *b = block_find(ptr);
+    if (b && b->refs != 0 && at.seq == 0) {
+        b->in_use = true;
+        b->refs--;
+    } else if (b && b->state == BLOCK_FREEING && b->ticket == w.args.u64[1]) {
+        b->freed.seq = at.seq;
+        b->state = at.seq ? BLOCK_FREEING : BLOCK_LIVE;
+    }
     return rc;
 }
 

@@ -35,29 +35,10 @@ static bool memory_valid(const struct sim_context *ctx, CUdeviceptr p)
     return memory_find(p, &m) && aligned(ctx, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, p);
 }
 
-static bool linear_valid(const struct sim_context *ctx, const CUDA_RESOURCE_DESC *r)
-{
-    size_t element = array_element(r->res.linear.format, r->res.linear.numChannels);
-    return element != 0 && memory_valid(ctx, r->res.linear.devPtr) &&
-           at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH,
-                   r->res.linear.sizeInBytes / element);
-}
-
-static bool pitch_valid(const struct sim_context *ctx, const CUDA_RESOURCE_DESC *r)
-{
-    return array_element(r->res.pitch2D.format, r->res.pitch2D.numChannels) != 0 &&
-           memory_valid(ctx, r->res.pitch2D.devPtr) &&
-           at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, r->res.pitch2D.width) &&
-           at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT,
-                   r->res.pitch2D.height) &&
-           at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH,
-                   r->res.pitch2D.pitchInBytes) &&
-           aligned(ctx, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, r->res.pitch2D.pitchInBytes);
-}
-
 static bool resource_valid(const struct sim_context *ctx, const CUDA_RESOURCE_DESC *r)
 {
     struct array_view view;
+    size_t element;
     if (r->flags != 0)
         return false;
     switch (r->resType) {
@@ -66,9 +47,21 @@ static bool resource_valid(const struct sim_context *ctx, const CUDA_RESOURCE_DE
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
         return mipmap_find(r->res.mipmap.hMipmappedArray);
     case CU_RESOURCE_TYPE_LINEAR:
-        return linear_valid(ctx, r);
+        element = array_element(r->res.linear.format, r->res.linear.numChannels);
+        return element != 0 && memory_valid(ctx, r->res.linear.devPtr) &&
+               at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH,
+                       r->res.linear.sizeInBytes / element);
     case CU_RESOURCE_TYPE_PITCH2D:
-        return pitch_valid(ctx, r);
+        return array_element(r->res.pitch2D.format, r->res.pitch2D.numChannels) != 0 &&
+               memory_valid(ctx, r->res.pitch2D.devPtr) &&
+               at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH,
+                       r->res.pitch2D.width) &&
+               at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT,
+                       r->res.pitch2D.height) &&
+               at_most(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH,
+                       r->res.pitch2D.pitchInBytes) &&
+               aligned(ctx, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT,
+                       r->res.pitch2D.pitchInBytes);
     default:
         return false;
     }

@@ -122,18 +122,6 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
 /* The name tells an importer that the file is an allocation, and of which device. */
 #define FILE_NAME "simgpu-vmm-%d"
 
-static int memory_file(size_t bytes, int ordinal)
-{
-    char name[32];
-    snprintf(name, sizeof(name), FILE_NAME, ordinal);
-    int fd = memfd_create(name, MFD_CLOEXEC);
-    if (fd >= 0 && ftruncate(fd, (off_t)bytes) != 0) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
-}
-
 /* The allocation owns the file from now on, also on failure. */
 static CUresult allocation_add(struct allocation like, CUmemGenericAllocationHandle *out)
 {
@@ -158,9 +146,14 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
     TRY(out && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE);
     if (!memory_charge(prop->location.id, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct allocation a = {
-        .bytes = bytes, .prop = *prop, .fd = memory_file(bytes, prop->location.id)};
-    CUresult rc = allocation_add(a, out);
+    char name[32];
+    snprintf(name, sizeof(name), FILE_NAME, prop->location.id);
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    CUresult rc = allocation_add((struct allocation){.bytes = bytes, .prop = *prop, .fd = fd}, out);
     if (rc != CUDA_SUCCESS)
         memory_uncharge(prop->location.id, bytes);
     return rc;
@@ -352,19 +345,6 @@ static bool is_device(const CUmemLocation *where)
     return where->type == CU_MEM_LOCATION_TYPE_DEVICE && device_check(where->id) == CUDA_SUCCESS;
 }
 
-static bool access_valid(const CUmemAccessDesc *d)
-{
-    return is_device(&d->location) && (d->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-                                       d->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-                                       d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-}
-
-static unsigned int mapping_allow(unsigned int flags, int ordinal, CUmemAccess_flags access)
-{
-    unsigned int at = (unsigned int)(ordinal * ACCESS_BITS);
-    return (flags & ~((unsigned int)ACCESS_MASK << at)) | (unsigned int)access << at;
-}
-
 /* Checks that each is a mapping and that each device can reach it. With `set` it changes them, so
  * call it without first: then nothing is changed if one is refused. */
 static CUresult access_walk(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n,
@@ -378,7 +358,9 @@ static CUresult access_walk(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc
             int ordinal = descs[i].location.id;
             if (ordinal != m.ordinal && !devices_are_peers(ordinal, m.ordinal))
                 return CUDA_ERROR_INVALID_DEVICE;
-            m.flags = mapping_allow(m.flags, ordinal, descs[i].flags);
+            unsigned int shift = (unsigned int)(ordinal * ACCESS_BITS);
+            m.flags = (m.flags & ~((unsigned int)ACCESS_MASK << shift)) |
+                      (unsigned int)descs[i].flags << shift;
         }
         if (set)
             memory_change(&m);
@@ -393,7 +375,10 @@ SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAcc
     if (!descs || n == 0 || bytes == 0 || !memory_contains(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
-        if (!access_valid(&descs[i]))
+        if (!is_device(&descs[i].location) ||
+            (descs[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+             descs[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+             descs[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
             return CUDA_ERROR_INVALID_VALUE;
     TRY(access_walk(ptr, bytes, descs, n, false));
     return access_walk(ptr, bytes, descs, n, true);

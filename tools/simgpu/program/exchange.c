@@ -28,38 +28,20 @@ static bool reaches(const struct work *w, const void *p, uint32_t words)
                             (const void *)w->context);
 }
 
-static bool exchange_valid(const struct work *w, const struct exchange *k)
-{
-    uint32_t field = k->edge + k->inner;
-    return reaches(w, k->to, field) && reaches(w, k->from, field) && reaches(w, k->out, k->edge) &&
-           reaches(w, k->in, k->edge) && reaches(w, k->posted, 1) && reaches(w, k->doorbell, 1) &&
-           reaches(w, k->received, 1);
-}
-
 static uint64_t move_ns(uint32_t words)
 {
     return ACCESS_NS + (uint64_t)words * 8 * 1000 / BYTES_PER_US;
-}
-
-static void pack(const struct exchange *k)
-{
-    memcpy(k->out, k->from + k->inner, k->edge * sizeof(uint32_t));
-    memcpy(k->to + k->edge, k->from, k->inner * sizeof(uint32_t));
-    __atomic_store_n(k->posted, k->count, __ATOMIC_RELEASE);
-    __atomic_store_n(k->doorbell, k->count, __ATOMIC_RELEASE);
-}
-
-static bool arrived(const struct exchange *k)
-{
-    return (int32_t)(__atomic_load_n(k->received, __ATOMIC_ACQUIRE) - k->count) >= 0;
 }
 
 uint64_t exchange_step(struct work *w, uint64_t at_ns)
 {
     uint64_t *phase = &w->args.u64[ARG_PHASE];
     const struct exchange *k = w->blob;
+    uint32_t field = k->edge + k->inner;
     (void)at_ns;
-    if (!exchange_valid(w, k)) {
+    if (!(reaches(w, k->to, field) && reaches(w, k->from, field) && reaches(w, k->out, k->edge) &&
+          reaches(w, k->in, k->edge) && reaches(w, k->posted, 1) && reaches(w, k->doorbell, 1) &&
+          reaches(w, k->received, 1))) {
         w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
         return RUN_OVER;
     }
@@ -67,10 +49,13 @@ uint64_t exchange_step(struct work *w, uint64_t at_ns)
     case BEGIN:
         return START_NS + move_ns(k->edge);
     case PACK:
-        pack(k);
+        memcpy(k->out, k->from + k->inner, k->edge * sizeof(uint32_t));
+        memcpy(k->to + k->edge, k->from, k->inner * sizeof(uint32_t));
+        __atomic_store_n(k->posted, k->count, __ATOMIC_RELEASE);
+        __atomic_store_n(k->doorbell, k->count, __ATOMIC_RELEASE);
         return ACCESS_NS;
     case WAIT:
-        if (arrived(k))
+        if ((int32_t)(__atomic_load_n(k->received, __ATOMIC_ACQUIRE) - k->count) >= 0)
             return move_ns(k->edge);
         *phase = WAIT;
         return RUN_POLL;

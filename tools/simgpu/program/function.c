@@ -51,9 +51,17 @@ SIM_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor,
          cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, f, threads, smem, 0))
 
 /* Finds the largest block size that keeps the most threads of an SM busy. */
-static void best_block(const struct sim_function *f, CUoccupancyB2DSize smem_of, size_t smem,
-                       int limit, int *grid, int *block)
+SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block,
+                                                              CUfunction handle,
+                                                              CUoccupancyB2DSize smem_of,
+                                                              size_t smem, int limit,
+                                                              unsigned int flags)
 {
+    struct sim_function *f;
+    TRY(function_arg(handle, &f));
+    if (!grid || !block || limit < 0 ||
+        flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+        return CUDA_ERROR_INVALID_VALUE;
     int most = f->entry->max_threads < BLOCK_THREADS ? (int)f->entry->max_threads : BLOCK_THREADS;
     int busiest = 0;
     *grid = *block = 0;
@@ -68,20 +76,6 @@ static void best_block(const struct sim_function *f, CUoccupancyB2DSize smem_of,
         *block = threads;
         *grid = blocks * config_get()->sms;
     }
-}
-
-SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block,
-                                                              CUfunction handle,
-                                                              CUoccupancyB2DSize smem_of,
-                                                              size_t smem, int limit,
-                                                              unsigned int flags)
-{
-    struct sim_function *f;
-    TRY(function_arg(handle, &f));
-    if (!grid || !block || limit < 0 ||
-        flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
-        return CUDA_ERROR_INVALID_VALUE;
-    best_block(f, smem_of, smem, limit, grid, block);
     return CUDA_SUCCESS;
 }
 
@@ -123,15 +117,6 @@ SIM_GETTER(cuOccupancyMaxPotentialClusterSize,
            struct sim_function *f;
            TRY(function_arg(handle, &f)); TRY(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
 
-static uint64_t cluster_blocks(const CUlaunchConfig *c)
-{
-    for (unsigned int i = 0; i < c->numAttrs; i++)
-        if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-            return (uint64_t)c->attrs[i].value.clusterDim.x * c->attrs[i].value.clusterDim.y *
-                   c->attrs[i].value.clusterDim.z;
-    return 1;
-}
-
 SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
                                                  const CUlaunchConfig *c)
 {
@@ -139,7 +124,11 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
     TRY(function_arg(handle, &f));
     if (!out || !c || (c->numAttrs && !c->attrs))
         return CUDA_ERROR_INVALID_VALUE;
-    uint64_t per_cluster = cluster_blocks(c);
+    unsigned int i = 0;
+    while (i < c->numAttrs && c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        i++;
+    const CUlaunchAttributeValue *v = i < c->numAttrs ? &c->attrs[i].value : NULL;
+    uint64_t per_cluster = v ? (uint64_t)v->clusterDim.x * v->clusterDim.y * v->clusterDim.z : 1;
     if (per_cluster == 0 || per_cluster > CLUSTER_BLOCKS)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     uint64_t blocks = (uint64_t)launch_blocks_per_sm(f, c) * (uint64_t)config_get()->sms;

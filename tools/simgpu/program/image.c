@@ -138,13 +138,6 @@ static bool cubin_open(const unsigned char *data, size_t bytes, struct cubin *c)
     return true;
 }
 
-/* ELF flags: it is in bits 0 to 7, since ABI version 8 (CUDA 13) in bits 8 to 15. */
-static unsigned int cubin_arch(const struct cubin *c)
-{
-    const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)c->data;
-    return h->e_ident[EI_ABIVERSION] >= 8 ? h->e_flags >> 8 & 0xff : h->e_flags & 0xff;
-}
-
 static uint32_t u32_at(const unsigned char *p)
 {
     uint32_t v;
@@ -281,7 +274,11 @@ CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
     static const char text[] = ".text.";
     struct cubin c;
     bool good = cubin_open(data, bytes, &c);
-    into->binary_arch = into->ptx_arch = good ? cubin_arch(&c) : 0;
+    const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)data;
+    /* ELF flags: it is in bits 0 to 7, since ABI version 8 (CUDA 13) in bits 8 to 15. */
+    if (good)
+        into->binary_arch = h->e_flags >> (h->e_ident[EI_ABIVERSION] >= 8 ? 8 : 0) & 0xff;
+    into->ptx_arch = into->binary_arch;
     for (size_t i = 0; good && i < c.count; i++) {
         const char *name = section_name(&c, i);
         if (!strncmp(name, text, sizeof(text) - 1))
@@ -345,39 +342,31 @@ CUresult image_read(const void *data, struct image **out)
     return image_read_bytes(data, IMAGE_UNKNOWN, out);
 }
 
-/* Zeros follow the file, so that text ends and headers can be read before lengths are checked. */
-static CUresult file_read(const char *path, unsigned char **out, size_t *bytes)
+CUresult image_read_file(const char *path, struct image **out)
 {
     enum { ZEROS = 64 };
     struct stat st;
+    unsigned char *data = NULL;
+    if (!path)
+        return CUDA_ERROR_INVALID_VALUE;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return CUDA_ERROR_FILE_NOT_FOUND;
     CUresult rc = CUDA_ERROR_FILE_NOT_FOUND;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        *out = calloc(1, (size_t)st.st_size + ZEROS);
-        *bytes = (size_t)st.st_size;
-        rc = *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        /* Zeros follow, so that text ends and headers can be read before lengths are checked. */
+        data = calloc(1, (size_t)st.st_size + ZEROS);
+        rc = data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
     for (off_t at = 0; rc == CUDA_SUCCESS && at < st.st_size;) {
-        ssize_t n = read(fd, *out + at, (size_t)(st.st_size - at));
+        ssize_t n = read(fd, data + at, (size_t)(st.st_size - at));
         if (n <= 0)
             break;
         at += n;
     }
     close(fd);
-    return rc;
-}
-
-CUresult image_read_file(const char *path, struct image **out)
-{
-    unsigned char *data = NULL;
-    size_t bytes = 0;
-    if (!path)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = file_read(path, &data, &bytes);
     if (rc == CUDA_SUCCESS)
-        rc = image_read_bytes(data, bytes, out);
+        rc = image_read_bytes(data, (size_t)st.st_size, out);
     free(data);
     return rc;
 }

@@ -79,13 +79,6 @@ static uint64_t blocks_of(const CUlaunchConfig *c)
     return (uint64_t)c->gridDimX * c->gridDimY * c->gridDimZ;
 }
 
-/* All blocks of a cooperative launch have to be resident at once. */
-static CUresult cooperative_check(const CUlaunchConfig *c, const struct sim_function *f)
-{
-    uint64_t most = (uint64_t)launch_blocks_per_sm(f, c) * config_context_sms();
-    return blocks_of(c) > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
-}
-
 static CUresult cluster_check(const CUlaunchConfig *c, unsigned int x, unsigned int y,
                               unsigned int z)
 {
@@ -100,8 +93,11 @@ static CUresult attribute_check(const CUlaunchConfig *c, const CUlaunchAttribute
                                 const struct sim_function *f)
 {
     enum { LAST_KNOWN = 16 };
-    if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && a->value.cooperative)
-        return cooperative_check(c, f);
+    if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && a->value.cooperative) {
+        /* All blocks have to be resident at once. */
+        uint64_t most = (uint64_t)launch_blocks_per_sm(f, c) * config_context_sms();
+        return blocks_of(c) > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+    }
     if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
         return cluster_check(c, a->value.clusterDim.x, a->value.clusterDim.y,
                              a->value.clusterDim.z);
@@ -163,15 +159,6 @@ static void table_open(void)
         table = times_open(path);
 }
 
-static struct times_shape shape_of(const CUlaunchConfig *c, const struct sim_function *f)
-{
-    int per_sm = launch_blocks_per_sm(f, c);
-    uint64_t wave = (uint64_t)(per_sm > 0 ? per_sm : 1) * config_context_sms();
-    return (struct times_shape){.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
-                                .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
-                                .waves = (blocks_of(c) + wave - 1) / wave};
-}
-
 static uint64_t unknown_cost_ns(const CUlaunchConfig *c, struct sim_function *f)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -184,7 +171,11 @@ static uint64_t unknown_cost_ns(const CUlaunchConfig *c, struct sim_function *f)
         list = times_of(table, f->entry->name);
         atomic_store_explicit(&f->times, list, memory_order_release);
     }
-    struct times_shape shape = shape_of(c, f);
+    int per_sm = launch_blocks_per_sm(f, c);
+    uint64_t wave = (uint64_t)(per_sm > 0 ? per_sm : 1) * config_context_sms();
+    struct times_shape shape = {.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+                                .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+                                .waves = (blocks_of(c) + wave - 1) / wave};
     return times_ns(list, &shape, otherwise);
 }
 
@@ -351,17 +342,6 @@ STREAM_API(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **para
 
 /* ---- several devices at once ----------------------------------------------------------------- */
 
-static CUresult launch_one_of_many(const CUDA_LAUNCH_PARAMS *p)
-{
-    CUlaunchConfig c = config_of(XYZ(p->gridDimX, p->gridDimY, p->gridDimZ),
-                                 XYZ(p->blockDimX, p->blockDimY, p->blockDimZ), p->sharedMemBytes,
-                                 p->hStream, true);
-    struct sim_stream *s;
-    if (!stream_of_any_context(p->hStream, &s)) /* default streams are refused */
-        return CUDA_ERROR_INVALID_HANDLE;
-    return launch_in(s->context, s, &c, p->function, p->kernelParams, NULL);
-}
-
 SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
                                                          unsigned int count, unsigned int flags)
 {
@@ -373,8 +353,16 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
     if (rc == CUDA_SUCCESS && (!list || !count || count > (unsigned int)config_get()->devices ||
                                flags & ~(unsigned)KNOWN))
         rc = CUDA_ERROR_INVALID_VALUE;
-    for (unsigned int i = 0; i < count && rc == CUDA_SUCCESS; i++)
-        rc = launch_one_of_many(&list[i]);
+    for (unsigned int i = 0; i < count && rc == CUDA_SUCCESS; i++) {
+        const CUDA_LAUNCH_PARAMS *p = &list[i];
+        CUlaunchConfig c = config_of(XYZ(p->gridDimX, p->gridDimY, p->gridDimZ),
+                                     XYZ(p->blockDimX, p->blockDimY, p->blockDimZ),
+                                     p->sharedMemBytes, p->hStream, true);
+        struct sim_stream *s;
+        rc = stream_of_any_context(p->hStream, &s) /* default streams are refused */
+                 ? launch_in(s->context, s, &c, p->function, p->kernelParams, NULL)
+                 : CUDA_ERROR_INVALID_HANDLE;
+    }
     return rc;
 }
 

@@ -17,17 +17,6 @@ static struct sim_library *library_find(CUlibrary handle)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Makes the managed variables, which all contexts share. */
-static bool managed_make(struct sim_library *l)
-{
-    const struct image *image = l->image;
-    bool whole = (l->managed = calloc(image->global_count + 1, sizeof(*l->managed)));
-    for (size_t i = 0; whole && i < image->global_count; i++)
-        if (image->globals[i].managed)
-            whole = (l->managed[i] = global_make(NULL, &image->globals[i])) != 0;
-    return whole;
-}
-
 static void library_free(struct sim_library *l)
 {
     for (size_t i = 0; l->managed && i < l->image->global_count; i++)
@@ -46,7 +35,12 @@ static CUresult library_make(struct image *image, CUlibrary *out)
         return CUDA_ERROR_OUT_OF_MEMORY;
     l->image = image_share(image);
     l->kernels = functions_make(image, NULL, l);
-    if (!managed_make(l) || !l->kernels) {
+    l->managed = calloc(image->global_count + 1, sizeof(*l->managed));
+    bool whole = l->managed && l->kernels;
+    for (size_t i = 0; whole && i < image->global_count; i++)
+        if (image->globals[i].managed) /* all contexts share it */
+            whole = (l->managed[i] = global_make(NULL, &image->globals[i])) != 0;
+    if (!whole) {
         library_free(l);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

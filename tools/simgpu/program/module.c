@@ -193,28 +193,13 @@ static bool is_of_library(const struct sim_module *m, size_t global)
     return m->library && m->image->globals[global].managed;
 }
 
-static void globals_free(struct sim_module *m)
+static void module_free(struct sim_module *m)
 {
+    functions_end(m->functions, m->image->entry_count);
     for (size_t i = 0; m->globals && i < m->image->global_count; i++)
         if (m->globals[i] && !is_of_library(m, i))
             memory_give(m->globals[i]);
     free(m->globals);
-}
-
-static bool globals_make(struct sim_module *m)
-{
-    bool whole = (m->globals = calloc(m->image->global_count + 1, sizeof(*m->globals)));
-    for (size_t i = 0; whole && i < m->image->global_count; i++)
-        whole = (m->globals[i] = is_of_library(m, i)
-                                     ? m->library->managed[i]
-                                     : global_make(m->context, &m->image->globals[i])) != 0;
-    return whole;
-}
-
-static void module_free(struct sim_module *m)
-{
-    functions_end(m->functions, m->image->entry_count);
-    globals_free(m);
     image_unshare(m->image);
     handle_give(&modules, m);
 }
@@ -228,9 +213,13 @@ CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_li
     m->context = ctx;
     m->library = library;
     m->image = image_share(image);
-    m->globals = NULL;
     m->functions = functions_make(image, m, library);
-    if (!m->functions || !globals_make(m)) {
+    m->globals = m->functions ? calloc(image->global_count + 1, sizeof(*m->globals)) : NULL;
+    bool whole = m->globals;
+    for (size_t i = 0; whole && i < image->global_count; i++)
+        whole = (m->globals[i] = is_of_library(m, i) ? library->managed[i]
+                                                     : global_make(ctx, &image->globals[i])) != 0;
+    if (!whole) {
         module_free(m);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

@@ -11,34 +11,20 @@ enum { BUCKETS = 4096 };
 static struct name *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* FNV-1a */
-static size_t bucket_of(const char *text, size_t length)
-{
-    uint32_t hash = 0x811c9dc5;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)text[i]) * 0x01000193;
-    return hash % BUCKETS;
-}
-
-static struct name *name_new(const char *text, size_t length)
-{
-    struct name *n = malloc(sizeof(*n) + length + 1);
-    if (!n)
-        return NULL;
-    n->length = length;
-    memcpy(n->text, text, length);
-    n->text[length] = '\0';
-    return n;
-}
-
 const char *name_keep(const char *text, size_t length)
 {
-    struct name **bucket = &buckets[bucket_of(text, length)];
+    uint32_t hash = 0x811c9dc5; /* FNV-1a */
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)text[i]) * 0x01000193;
+    struct name **bucket = &buckets[hash % BUCKETS];
     SCOPED_LOCK(&lock);
     struct name *n = *bucket;
     while (n && (n->length != length || memcmp(n->text, text, length) != 0))
         n = n->next;
-    if (!n && (n = name_new(text, length))) {
+    if (!n && (n = malloc(sizeof(*n) + length + 1))) {
+        n->length = length;
+        memcpy(n->text, text, length);
+        n->text[length] = '\0';
         n->next = *bucket;
         *bucket = n;
     }

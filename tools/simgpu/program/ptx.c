@@ -71,15 +71,6 @@ static void token_take(struct parser *p, enum token_kind kind, const char *from)
     p->token = (struct token){kind, from, (size_t)(p->at - from)};
 }
 
-static void string_next(struct parser *p)
-{
-    const char *from = p->at++;
-    while (p->at < p->end && *p->at != '"')
-        p->at++;
-    p->at += p->at < p->end;
-    token_take(p, TOKEN_STRING, from);
-}
-
 static void next(struct parser *p)
 {
     skip_blank(p);
@@ -87,7 +78,11 @@ static void next(struct parser *p)
     if (from == p->end) {
         token_take(p, TOKEN_END, from);
     } else if (*from == '"') {
-        string_next(p);
+        p->at++;
+        while (p->at < p->end && *p->at != '"')
+            p->at++;
+        p->at += p->at < p->end;
+        token_take(p, TOKEN_STRING, from);
     } else if (isdigit((unsigned char)*from)) {
         while (p->at < p->end && (word_goes_on(*p->at) || *p->at == '.'))
             p->at++;

@@ -218,15 +218,6 @@ static void futex_wake_all(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* A client that was alone sleeps without a look at its neighbours. Now it may wait for works of
- * this client, so it has to wake up. */
-static void neighbours_wake(struct device *d)
-{
-    for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
-        if (i != d->client && d->shared->clients[i].in_use)
-            futex_wake_all(&d->shared->clients[i].wake);
-}
-
 /* A file that is empty, or whose maker died while it made it, is made anew behind the door. */
 static int shared_join(struct device *d, const struct device_params *params)
 {
@@ -247,8 +238,11 @@ static int shared_join(struct device *d, const struct device_params *params)
         sh->params.gpus = params->gpus;
     int rc = client_claim(d);
     device_unlock(d);
-    if (rc == 0)
-        neighbours_wake(d);
+    /* A client that was alone sleeps without a look at its neighbours. Now it may wait for works of
+     * this client, so it has to wake up. */
+    for (uint32_t i = 0; rc == 0 && i < DEVICE_CLIENTS; i++)
+        if (i != d->client && sh->clients[i].in_use)
+            futex_wake_all(&sh->clients[i].wake);
     return rc;
 }
 

@@ -57,19 +57,16 @@ static const struct device_context *context_of(const struct view *v, const struc
 
 /* ---- one op ---------------------------------------------------------------------------------- */
 
-static bool point_passed(struct device_shared *sh, struct op_point p)
-{
-    const struct device_stream *s = &sh->streams[p.stream % DEVICE_STREAMS];
-    return p.stream == 0 || s->id != p.stream || (int32_t)((uint32_t)s->head - p.seq) > 0;
-}
-
 static bool op_ready(struct device_shared *sh, const struct op *op)
 {
     if (op->submit_ns > sh->clock)
         return false;
-    for (int i = 0; i < DEVICE_DEPENDENCIES; i++)
-        if (!point_passed(sh, op->after[i]))
+    for (int i = 0; i < DEVICE_DEPENDENCIES; i++) {
+        struct op_point p = op->after[i];
+        const struct device_stream *s = &sh->streams[p.stream % DEVICE_STREAMS];
+        if (p.stream != 0 && s->id == p.stream && (int32_t)((uint32_t)s->head - p.seq) <= 0)
             return false;
+    }
     return true;
 }
 
@@ -422,15 +419,6 @@ static void gpu_settle(struct view *v, uint32_t gpu)
         kernels_start(v, gpu, g->current);
 }
 
-static void settle(struct view *v)
-{
-    heads_settle(v);
-    for (uint32_t gpu = 0; gpu < v->sh->params.gpus; gpu++) {
-        copies_start(v, gpu);
-        gpu_settle(v, gpu);
-    }
-}
-
 /* ---- from event to event --------------------------------------------------------------------- */
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -489,7 +477,11 @@ void device_advance(struct device *d, uint64_t now)
     view_fill(&v, d->shared);
     for (;;) {
         running_finish(&v);
-        settle(&v);
+        heads_settle(&v);
+        for (uint32_t gpu = 0; gpu < d->shared->params.gpus; gpu++) {
+            copies_start(&v, gpu);
+            gpu_settle(&v, gpu);
+        }
         uint64_t next = next_event(&v);
         if (next > now)
             return;
@@ -593,14 +585,6 @@ static uint64_t kernel_due(const struct view *v, const struct device_stream *s, 
     return turn[gpu] + v->sh->params.switch_ns + op->cost_ns;
 }
 
-static uint64_t copy_due(const struct view *v, uint32_t gpu, const struct op *op)
-{
-    struct op *running[DEVICE_COPY_ENGINES];
-    copies_running(v, gpu, running);
-    const struct op *before = running[op->engine];
-    return before ? before->end_ns + op->cost_ns : DEVICE_NEVER;
-}
-
 static uint64_t head_due(const struct view *v, const struct device_stream *s,
                          uint64_t turn[DEVICE_GPUS])
 {
@@ -613,7 +597,12 @@ static uint64_t head_due(const struct view *v, const struct device_stream *s,
         return DEVICE_NEVER;
     if (op->kind == OP_KERNEL)
         return kernel_due(v, s, op, turn);
-    return op->kind == OP_COPY ? copy_due(v, context_of(v, s)->gpu, op) : DEVICE_NEVER;
+    if (op->kind != OP_COPY)
+        return DEVICE_NEVER;
+    struct op *running[DEVICE_COPY_ENGINES];
+    copies_running(v, context_of(v, s)->gpu, running);
+    const struct op *before = running[op->engine];
+    return before ? before->end_ns + op->cost_ns : DEVICE_NEVER;
 }
 
 void device_due_all(struct device_shared *sh, uint64_t due[DEVICE_CLIENTS])

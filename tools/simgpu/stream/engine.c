@@ -181,19 +181,6 @@ void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran)
     free(w->state);
 }
 
-static void finished_run(struct finished *f)
-{
-    struct sim_stream *s = f->stream;
-    if (f->item) {
-        struct work *w = &f->item->work;
-        w->start_ns = f->start_ns;
-        w->end_ns = f->end_ns;
-        work_finish(w, s, f->seq, w->kind == WORK_HOST);
-        free(f->item);
-    }
-    stream_complete(s, f->seq);
-}
-
 static int by_ticket(const void *a, const void *b)
 {
     const struct finished *x = a, *y = b;
@@ -205,8 +192,17 @@ static void finished_run_all(void)
     if (engine.finished_count == 0)
         return;
     qsort(engine.finished, engine.finished_count, sizeof(*engine.finished), by_ticket);
-    for (size_t i = 0; i < engine.finished_count; i++)
-        finished_run(&engine.finished[i]);
+    for (size_t i = 0; i < engine.finished_count; i++) {
+        const struct finished *f = &engine.finished[i];
+        if (f->item) {
+            struct work *w = &f->item->work;
+            w->start_ns = f->start_ns;
+            w->end_ns = f->end_ns;
+            work_finish(w, f->stream, f->seq, w->kind == WORK_HOST);
+            free(f->item);
+        }
+        stream_complete(f->stream, f->seq);
+    }
     engine.finished_count = 0;
 }
 
@@ -323,26 +319,7 @@ static void hosts_dispatch(void)
     engine.waiting_count = kept;
 }
 
-static uint64_t waits_due(uint64_t now)
-{
-    uint64_t due = DEVICE_NEVER;
-    for (size_t i = 0; i < engine.waiting_count; i++) {
-        uint64_t step = poll_interval(now - engine.waiting[i].start_ns);
-        due = now + step < due ? now + step : due;
-    }
-    return due;
-}
-
 /* ---- the thread ------------------------------------------------------------------------------ */
-
-static void neighbours_reap(uint64_t now)
-{
-    if (now - engine.liveness_at_ns < LIVENESS_NS)
-        return;
-    engine.liveness_at_ns = now;
-    if (device_reap_dead(&engine.device))
-        device_advance(&engine.device, now);
-}
 
 /* When to look again; 0: at once. Waits that were newly handed need their first look now. Device
  * locked. */
@@ -351,18 +328,13 @@ static uint64_t sleep_plan(uint64_t now, size_t waits_before)
     if (engine.waiting_count > waits_before || residents_taken())
         return 0;
     uint64_t due = device_due(&engine.device, engine.device.client);
-    uint64_t poll = waits_due(now);
-    due = poll < due ? poll : due;
+    for (size_t i = 0; i < engine.waiting_count; i++) {
+        uint64_t step = poll_interval(now - engine.waiting[i].start_ns);
+        due = now + step < due ? now + step : due;
+    }
     if (device_has_other_clients(&engine.device) && now + LIVENESS_NS < due)
         due = now + LIVENESS_NS;
     return due > now ? due : 0;
-}
-
-static void engine_sleep(struct device_client *self, uint32_t seen, uint64_t until)
-{
-    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    syscall(SYS_futex, &self->wake, FUTEX_WAIT_BITSET, seen, until == DEVICE_NEVER ? NULL : &t,
-            NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 static void engine_pass(struct device_client *self)
@@ -376,7 +348,11 @@ static void engine_pass(struct device_client *self)
     device_advance(&engine.device, now);
     waits_resolve(false, now);
     device_advance(&engine.device, now);
-    neighbours_reap(now);
+    if (now - engine.liveness_at_ns >= LIVENESS_NS) {
+        engine.liveness_at_ns = now;
+        if (device_reap_dead(&engine.device))
+            device_advance(&engine.device, now);
+    }
     waits_prune();
     size_t waits_before = engine.waiting_count;
     collect(now);
@@ -388,8 +364,10 @@ static void engine_pass(struct device_client *self)
     hosts_dispatch();
     uint64_t late = late_flush(now);
     until = late < until ? late : until;
+    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     if (until) /* a process that made something due earlier since then has changed `wake` */
-        engine_sleep(self, seen, until);
+        syscall(SYS_futex, &self->wake, FUTEX_WAIT_BITSET, seen, until == DEVICE_NEVER ? NULL : &t,
+                NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 static void set_state(enum engine_state state, CUresult result)

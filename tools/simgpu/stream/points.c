@@ -76,14 +76,6 @@ static CUresult context_result(struct sim_context *ctx)
     return ctx ? atomic_load(&ctx->error) : CUDA_SUCCESS;
 }
 
-/* Another process's works do not wake this process, so it polls. */
-static void wait_foreign(struct point p)
-{
-    struct timespec step = {0, (long)config_get()->poll_us * 1000};
-    while (point_foreign_pending(p) && !engine_stopped())
-        nanosleep(&step, NULL);
-}
-
 CUresult point_wait(struct sim_context *ctx, struct point p)
 {
     struct sim_stream *s = p.stream ? engine_stream(p.stream) : NULL;
@@ -91,8 +83,11 @@ CUresult point_wait(struct sim_context *ctx, struct point p)
         return context_result(ctx);
     if (on_callback_thread())
         return CUDA_ERROR_NOT_PERMITTED;
-    if (!s)
-        wait_foreign(p);
+    if (!s) { /* another process's works do not wake this process, so it polls */
+        struct timespec step = {0, (long)config_get()->poll_us * 1000};
+        while (point_foreign_pending(p) && !engine_stopped())
+            nanosleep(&step, NULL);
+    }
     while (s) {
         uint32_t seen = atomic_load(&s->tick);
         stream_want(s, p.seq);

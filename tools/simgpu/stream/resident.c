@@ -73,23 +73,20 @@ static int by_instant(const void *a, const void *b)
     return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-static void resume_one(struct device *d, struct resident *r)
-{
-    struct work *w = &r->item->work;
-    uint32_t stream = atomic_load(&r->item->stream->device_stream);
-    w->cost_ns += r->run_ns;
-    device_advance(d, r->at_ns);
-    if (w->step)
-        device_resume(d, stream, r->item->seq, r->run_ns);
-    else
-        device_resolve(d, stream, r->item->seq, r->at_ns);
-}
-
 void residents_resume(struct device *d)
 {
     if (count > 1)
         qsort(taken, count, sizeof(*taken), by_instant);
-    for (size_t i = 0; i < count; i++)
-        resume_one(d, &taken[i]);
+    for (size_t i = 0; i < count; i++) {
+        const struct resident *r = &taken[i];
+        struct work *w = &r->item->work;
+        uint32_t stream = atomic_load(&r->item->stream->device_stream);
+        w->cost_ns += r->run_ns;
+        device_advance(d, r->at_ns);
+        if (w->step)
+            device_resume(d, stream, r->item->seq, r->run_ns);
+        else
+            device_resolve(d, stream, r->item->seq, r->at_ns);
+    }
     count = 0;
 }

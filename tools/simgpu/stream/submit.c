@@ -51,22 +51,6 @@ static struct op op_of(const struct work *w, uint64_t now)
     return op;
 }
 
-static struct item *item_make(struct sim_stream *s, const struct work *w, uint64_t now)
-{
-    struct item *item = malloc(sizeof(*item) + w->blob_bytes);
-    if (!item)
-        return NULL;
-    item->work = *w;
-    item->work.submit_ns = now;
-    item->work.context = context_handle(s->context);
-    item->work.stream = stream_handle(s);
-    item->work.blob = w->blob_bytes ? item->blob : NULL;
-    item->stream = s;
-    if (w->blob_bytes)
-        memcpy(item->blob, w->blob, w->blob_bytes);
-    return item;
-}
-
 static CUresult work_refuse(const struct work *w, CUresult rc)
 {
     struct work gone = *w;
@@ -152,9 +136,16 @@ static CUresult stream_enqueue(struct sim_stream *s, const struct work *w,
                                const struct points *after, struct point *out)
 {
     uint64_t now = sim_now_ns();
-    struct item *item = item_make(s, w, now);
+    struct item *item = malloc(sizeof(*item) + w->blob_bytes);
     if (!item)
         return work_refuse(w, CUDA_ERROR_OUT_OF_MEMORY);
+    item->work = *w;
+    item->work.context = context_handle(s->context);
+    item->work.stream = stream_handle(s);
+    item->work.blob = w->blob_bytes ? item->blob : NULL;
+    item->stream = s;
+    if (w->blob_bytes)
+        memcpy(item->blob, w->blob, w->blob_bytes);
     struct op op = op_of(w, now);
     item->work.cost_ns = op.cost_ns;
     device_lock(engine_device());

@@ -53,17 +53,12 @@ bool event_share(struct sim_event *e)
     return room;
 }
 
-static void *page_of(_Atomic uint64_t *word)
-{
-    return (void *)((uintptr_t)word & ~(uintptr_t)(PAGE - 1));
-}
-
 void event_unshare(struct sim_event *e)
 {
     if (!e->shared)
         return;
     if (e->imported) {
-        munmap(page_of(e->shared), PAGE);
+        munmap((void *)((uintptr_t)e->shared & ~(uintptr_t)(PAGE - 1)), PAGE);
     } else {
         atomic_store(e->shared, 0); /* no wait needs the meaning of an event that is gone */
         pthread_mutex_lock(&lock);
@@ -93,16 +88,6 @@ void event_shared_store(struct sim_event *e, struct point at)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-static CUresult event_export(CUipcEventHandle *out, struct sim_event *e)
-{
-    struct event_handle h = {.file = file, .word = (uint32_t)(e->shared - words)};
-    if (!ipc_file_there(&h.file))
-        return CUDA_ERROR_OPERATING_SYSTEM;
-    memset(out, 0, sizeof(*out));
-    memcpy(out, &h, sizeof(h));
-    return CUDA_SUCCESS;
-}
-
 /* An event that was imported cannot be exported. */
 SIM_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
 {
@@ -114,41 +99,36 @@ SIM_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
         return CUDA_ERROR_INVALID_VALUE;
     if (!e->shared) /* hip-tests expect the same of CUDA (Unit_hipIpcEventHandle) */
         return CUDA_ERROR_INVALID_HANDLE;
-    return event_export(out, e);
-}
-
-/* Maps the page of the word, of another process's file; NULL: it failed, and rc says why. */
-static _Atomic uint64_t *word_map(const struct event_handle *h, CUresult *rc)
-{
-    int fd = h->word < WORDS ? ipc_file_open(&h->file) : -ENOENT;
-    *rc = fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
-    if (fd < 0)
-        return NULL;
-    off_t at = (off_t)(h->word / WORDS_PER_PAGE) * PAGE;
-    _Atomic uint64_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
-    close(fd);
-    *rc = page != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    return page != MAP_FAILED ? page + h->word % WORDS_PER_PAGE : NULL;
+    struct event_handle h = {.file = file, .word = (uint32_t)(e->shared - words)};
+    if (!ipc_file_there(&h.file))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    memset(out, 0, sizeof(*out));
+    memcpy(out, &h, sizeof(h));
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
 {
     struct sim_context *ctx;
-    CUresult rc;
     TRY(context_current_ok(&ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     struct event_handle h;
     memcpy(&h, &handle, sizeof(h));
-    _Atomic uint64_t *word = word_map(&h, &rc);
-    if (!word)
-        return rc;
+    int fd = h.word < WORDS ? ipc_file_open(&h.file) : -ENOENT;
+    if (fd < 0)
+        return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+    off_t at = (off_t)(h.word / WORDS_PER_PAGE) * PAGE;
+    _Atomic uint64_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+    close(fd);
+    if (page == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     struct sim_event *e = event_make(ctx, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     if (!e) {
-        munmap(page_of(word), PAGE);
+        munmap(page, PAGE);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    e->shared = word;
+    e->shared = page + h.word % WORDS_PER_PAGE;
     e->imported = true;
     handle_publish(e);
     *out = (CUevent)(void *)e;

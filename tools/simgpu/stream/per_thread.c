@@ -42,34 +42,21 @@ static void own_key_make(void)
     pthread_key_create(&own_key, own_streams_end);
 }
 
-static struct own_stream *own_find(struct sim_context *ctx)
+CUresult stream_per_thread(struct sim_context *ctx, struct sim_stream **out)
 {
     struct own_stream *own = own_streams;
     while (own && own->context != ctx)
         own = own->next;
-    return own;
-}
-
-static struct own_stream *own_add(struct sim_context *ctx)
-{
-    struct own_stream *own = calloc(1, sizeof(*own));
-    if (!own)
-        return NULL;
-    own->context = ctx;
-    own->next = own_streams;
-    own_streams = own;
-    pthread_once(&own_once, own_key_make);
-    pthread_setspecific(own_key, own);
-    return own;
-}
-
-CUresult stream_per_thread(struct sim_context *ctx, struct sim_stream **out)
-{
-    struct own_stream *own = own_find(ctx);
-    if (!own)
-        own = own_add(ctx);
-    if (!own)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!own) {
+        own = calloc(1, sizeof(*own));
+        if (!own)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        own->context = ctx;
+        own->next = own_streams;
+        own_streams = own;
+        pthread_once(&own_once, own_key_make);
+        pthread_setspecific(own_key, own);
+    }
     if (!own->stream || !own_valid(own)) {
         CUresult rc = stream_create(ctx, STREAM_PER_THREAD, CU_STREAM_DEFAULT, 0, &own->stream);
         if (rc != CUDA_SUCCESS) {

@@ -25,23 +25,16 @@ static CUresult device_context_make(struct sim_context *ctx)
     return CUDA_SUCCESS;
 }
 
-/* The structure outlives the context, as struct sim_context does. */
-static struct context_queues *queues_make(struct sim_context *ctx)
-{
-    if (!ctx->queues) {
-        struct context_queues *q = calloc(1, sizeof(*q));
-        if (q)
-            pthread_mutex_init(&q->lock, NULL);
-        ctx->queues = q;
-    }
-    return ctx->queues;
-}
-
 static CUresult queues_open(struct sim_context *ctx)
 {
     TRY(engine_start());
-    if (!queues_make(ctx))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!ctx->queues) { /* they outlive the context, as struct sim_context does */
+        struct context_queues *q = calloc(1, sizeof(*q));
+        if (!q)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        pthread_mutex_init(&q->lock, NULL);
+        ctx->queues = q;
+    }
     TRY(device_context_make(ctx));
     return stream_create(ctx, STREAM_LEGACY, CU_STREAM_DEFAULT, 0, &queues_of(ctx)->legacy);
 }

@@ -33,14 +33,6 @@ static bool rm_alloc(uint32_t parent, uint32_t object, uint32_t class_id, void *
            (counted ? call.status : call.bytes) == 0;
 }
 
-static void devices_alloc(void)
-{
-    for (uint32_t i = 0; i < (uint32_t)config_get()->devices; i++) {
-        rm_alloc(CLIENT, DEVICE + i, NVRM_CLASS_DEVICE, NULL, 0);
-        rm_alloc(DEVICE + i, SUBDEVICE + i, NVRM_CLASS_SUBDEVICE, NULL, 0);
-    }
-}
-
 /* Asks for the version, as libcuda does once it has a client. */
 static bool version_ask(void)
 {
@@ -70,8 +62,12 @@ static void rm_open(void)
     if (fd < 0)
         return;
     serve(fd, rm_manage);
-    if (rm_alloc(CLIENT, CLIENT, NVRM_CLASS_CLIENT, NULL, 0) && version_ask())
-        devices_alloc();
+    if (!rm_alloc(CLIENT, CLIENT, NVRM_CLASS_CLIENT, NULL, 0) || !version_ask())
+        return;
+    for (uint32_t i = 0; i < (uint32_t)config_get()->devices; i++) {
+        rm_alloc(CLIENT, DEVICE + i, NVRM_CLASS_DEVICE, NULL, 0);
+        rm_alloc(DEVICE + i, SUBDEVICE + i, NVRM_CLASS_SUBDEVICE, NULL, 0);
+    }
 }
 
 static uint32_t schedule_bytes(void)

@@ -71,15 +71,6 @@ static int manage_alloc(void *arg, uint32_t bytes)
     return 0;
 }
 
-static int manage_free(struct nvrm_free *call)
-{
-    struct object *o = call->object ? object_find(call->object) : NULL;
-    call->status = o ? 0 : NVRM_INVALID_OBJECT;
-    if (o)
-        o->handle = 0;
-    return 0;
-}
-
 /* ---- controls -------------------------------------------------------------------------------- */
 
 static bool has_effect(void)
@@ -192,23 +183,23 @@ static int manage_control(struct nvrm_control *call)
     return 0;
 }
 
-static int manage(uint32_t number, uint32_t bytes, void *arg)
+int rm_manage(unsigned long request, void *arg)
 {
+    uint32_t number = _IOC_NR(request), bytes = _IOC_SIZE(request);
+    SCOPED_LOCK(&lock);
     if (number == NVRM_ALLOC &&
         (bytes == NVRM_ALLOC_SHORT || bytes == (branch() < 535 ? 40u : 48u)))
         return manage_alloc(arg, bytes);
-    if (number == NVRM_FREE && bytes == sizeof(struct nvrm_free))
-        return manage_free(arg);
+    if (number == NVRM_FREE && bytes == sizeof(struct nvrm_free)) {
+        struct nvrm_free *call = arg;
+        struct object *o = call->object ? object_find(call->object) : NULL;
+        call->status = o ? 0 : NVRM_INVALID_OBJECT;
+        if (o)
+            o->handle = 0;
+        return 0;
+    }
     if (number == NVRM_CONTROL && bytes == sizeof(struct nvrm_control))
         return manage_control(arg);
     errno = EINVAL;
     return -1;
-}
-
-int rm_manage(unsigned long request, void *arg)
-{
-    pthread_mutex_lock(&lock);
-    int rc = manage(_IOC_NR(request), _IOC_SIZE(request), arg);
-    pthread_mutex_unlock(&lock);
-    return rc;
 }

@@ -43,8 +43,12 @@ static void queues_leave(struct sim_stream *s)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void stream_reset(struct sim_stream *s)
+CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned int flags,
+                       int priority, struct sim_stream **out)
 {
+    struct sim_stream *s = handle_take(&pool);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     atomic_store(&s->submitted, 0);
     atomic_store(&s->completed, 0);
     atomic_store(&s->wanted, UINT64_MAX);
@@ -52,15 +56,6 @@ static void stream_reset(struct sim_stream *s)
     s->capture = NULL;
     memset(s->attributes, 0, sizeof(s->attributes));
     s->id = atomic_fetch_add(&next_id, 1);
-}
-
-CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned int flags,
-                       int priority, struct sim_stream **out)
-{
-    struct sim_stream *s = handle_take(&pool);
-    if (!s)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    stream_reset(s);
     s->context = ctx;
     s->role = role;
     s->flags = flags;

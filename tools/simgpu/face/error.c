@@ -146,25 +146,21 @@
     X(999, CUDA_ERROR_UNKNOWN, "unknown error")
 /* clang-format on */
 
-static const char *error_text(CUresult error, bool name)
-{
-    switch ((int)error) {
-#define ROW(code, id, text)                                                                        \
-    case code:                                                                                     \
-        return name ? #id : text;
-        ERRORS(ROW)
-#undef ROW
-    default:
-        return NULL;
-    }
-}
-
 static CUresult error_answer(CUresult error, const char **out, bool name)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = error_text(error, name);
-    return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    switch ((int)error) {
+#define ROW(code, id, text)                                                                        \
+    case code:                                                                                     \
+        *out = name ? #id : text;                                                                  \
+        return CUDA_SUCCESS;
+        ERRORS(ROW)
+#undef ROW
+    default:
+        *out = NULL;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
 }
 
 SIM_CALL(cuGetErrorName, (CUresult error, const char **out), error_answer(error, out, true))

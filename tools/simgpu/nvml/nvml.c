@@ -78,23 +78,6 @@ static void shared_unmap(const struct device_shared *sh)
         munmap((void *)(uintptr_t)sh, sizeof(*sh));
 }
 
-static bool stream_runs(const struct device_shared *sh, const struct device_stream *s, int gpu)
-{
-    bool here = s->id != 0 && s->context < DEVICE_CONTEXTS &&
-                sh->contexts[s->context].gpu == (uint32_t)gpu && s->head <= s->tail;
-    return here && sh->rings[s - sh->streams][s->head % DEVICE_RING].state == OP_RUNNING;
-}
-
-static bool device_busy(int gpu)
-{
-    const struct device_shared *sh = shared_map();
-    bool busy = false;
-    for (uint32_t i = 0; sh && i < sh->streams_used && i < DEVICE_STREAMS && !busy; i++)
-        busy = stream_runs(sh, &sh->streams[i], gpu);
-    shared_unmap(sh);
-    return busy;
-}
-
 /* ---- life and the system --------------------------------------------------------------------- */
 
 NVML_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
@@ -388,8 +371,16 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *u)
 {
     ENTER_DEVICE(device, u);
-    u->gpu = device_busy(ordinal_of(device)) ? 100 : 0;
-    u->memory = u->gpu;
+    const struct device_shared *sh = shared_map();
+    uint32_t gpu = (uint32_t)ordinal_of(device);
+    bool busy = false;
+    for (uint32_t i = 0; sh && i < sh->streams_used && i < DEVICE_STREAMS && !busy; i++) {
+        const struct device_stream *s = &sh->streams[i];
+        busy = s->id != 0 && s->context < DEVICE_CONTEXTS && sh->contexts[s->context].gpu == gpu &&
+               s->head <= s->tail && sh->rings[i][s->head % DEVICE_RING].state == OP_RUNNING;
+    }
+    shared_unmap(sh);
+    u->gpu = u->memory = busy ? 100 : 0;
     return NVML_SUCCESS;
 }
 

@@ -157,8 +157,8 @@ TELL(cuGraphNodeGetLocalId, CUgraphNode, node, node_find, unsigned int, it->id)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-/* `verbose`: "Output all debug data as if every debug flag is enabled" (cuda.h). What readers of the
- * picture need: the number of the type, and the shape of kernels. */
+/* `verbose`: "Output all debug data as if every debug flag is enabled" (cuda.h). What readers of
+ * the picture need: the number of the type, and the shape of kernels. */
 static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbose)
 {
     const struct sim_node *n;

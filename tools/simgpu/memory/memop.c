@@ -157,8 +157,8 @@ CUresult memop_prepare(const Op *op, struct work *w)
     return CUDA_SUCCESS;
 }
 
-/* The engine need not look for writes. So a batch is cut into runs of waits and runs of writes. In a
- * capture each operation is a node. */
+/* The engine need not look for writes. So a batch is cut into runs of waits and runs of writes. In
+ * a capture each operation is a node. */
 static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsigned int flags,
                       bool ptds)
 {

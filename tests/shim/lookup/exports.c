@@ -73,7 +73,7 @@ Test(exports, needs_no_newer_glibc_than_2_36)
 Test(exports, needs_only_listed_symbols_newer_than_glibc_2_17)
 {
     static const char known[] =
-        " dladdr1 dlclose dlerror dlinfo dlopen dlsym dlvsym fstat stat "
+        " dladdr dladdr1 dlclose dlerror dlinfo dlopen dlsym dlvsym fstat stat "
         "pthread_attr_getstacksize pthread_attr_setaffinity_np pthread_attr_setstacksize "
         "pthread_create pthread_detach pthread_join pthread_key_create pthread_key_delete "
         "pthread_mutex_trylock pthread_once pthread_setspecific pthread_sigmask "

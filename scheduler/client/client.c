@@ -357,7 +357,8 @@ struct cutin_page *client_page_alias(uint32_t *generation)
     if (!usable(0, 0))
         return NULL;
     pthread_mutex_lock(&self.lock);
-    /* mremap(2): with an old size of 0 it maps shared memory once more, and keeps the old mapping. */
+    /* mremap(2): with an old size of 0 it maps shared memory once more, and keeps the old
+     * mapping. */
     if (self.link == LINK_UP)
         alias = mremap(self.page, 0, sizeof(*self.page), MREMAP_MAYMOVE);
     *generation = atomic_load(&self.generation);

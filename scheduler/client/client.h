@@ -60,7 +60,8 @@ struct cutin_page *client_page(void); /* NULL before client_open */
 uint32_t client_page_generation(void);
 /* A second mapping of the page that the daemon shares, for the GPU to read. It stays that memory
  * when the page is replaced. *generation is that of the mapping. Its first PAGE_LEAST bytes may be
- * used. NULL: the page is not shared now, or no memory. To be freed by munmap. Not for the launch path (takes a lock). */
+ * used. NULL: the page is not shared now, or no memory. To be freed by munmap. Not for the launch
+ * path (takes a lock). */
 struct cutin_page *client_page_alias(uint32_t *generation);
 uint32_t client_level(void); /* granted level, never above the one asked for */
 

@@ -6,8 +6,8 @@
 
 #include "common/level.h"
 
-/* `contained` says who is judged by its cgroup alone: its user ids count for nothing. A subject whose
- * cgroup is not known could be in any, and so counts as contained. */
+/* `contained` says who is judged by its cgroup alone: its user ids count for nothing. A subject
+ * whose cgroup is not known could be in any, and so counts as contained. */
 const char *permission_cgroup(const struct conf *conf, const struct subject *who)
 {
     if (!conf->contained.count || (who->cgroups && !rules_match(&conf->contained, who, true)))

@@ -30,8 +30,9 @@ int proc_text(int fd, char *text, size_t size);
 int proc_stat(pid_t pid, struct proc_stat *stat);
 /* Six system calls for a process that runs; never waits. */
 enum proc proc_run_state(pid_t pid);
-/* Whether any of its threads has not ended or, with `runnable`, runs or would if it had a processor:
- * no thread of a frozen container does. Four system calls for each thread; never waits. */
+/* Whether any of its threads has not ended or, with `runnable`, runs or would if it had a
+ * processor: no thread of a frozen container does. Four system calls for each thread; never
+ * waits. */
 bool proc_any_thread(pid_t pid, bool runnable);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * pace.h - what this room does for a context's queues: markers, orders from outside, suspending, and
- * whether others may hold them.
+ * pace.h - what this folder does for a context's queues: markers, orders from outside, suspending,
+ * and whether others may hold them.
  */
 #ifndef CUTIN_SHIM_PACE_PACE_H
 #define CUTIN_SHIM_PACE_PACE_H

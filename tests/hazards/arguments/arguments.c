@@ -3,7 +3,8 @@
  * deferred, in a stream that is held and in one that is not. The driver judges at the call: each
  * call returns what it returns natively, and no call suffers from another one's arguments.
  *
- *   HAZARD_SEED=7 HAZARD_CALLS=12800 hazard_compare .../hazard_arguments drawn_calls_return_the_same
+ *   HAZARD_SEED=7 HAZARD_CALLS=12800 hazard_compare .../hazard_arguments \
+ *       drawn_calls_return_the_same
  *
  * HAZARD_NAMES=1 prints each call's name beside its result.
  */

@@ -1,5 +1,6 @@
 /*
- * quanta.c - which client has the quantum of the policy fair, by pages and a clock of the test's own.
+ * quanta.c - which client has the quantum of the policy fair, by pages and a clock of the test's
+ * own.
  */
 enum { PEERS = 2 };
 #include "tests/scheduler/peers/made_up.h"

@@ -41,9 +41,9 @@ struct sim_context {
 
 /*
  * A context also has parts of other folders. A folder registers its part by CONTEXT_PART, in the
- * file that has it. Parts begin, and end, in the order of their kinds: when storage ends it may still
- * use the streams, works use modules, and modules have memory. Only the beginning of the streams
- * can fail. Primary contexts begin under the lock.
+ * file that has it. Parts begin, and end, in the order of their kinds: when storage ends it may
+ * still use the streams, works use modules, and modules have memory. Only the beginning of the
+ * streams can fail. Primary contexts begin under the lock.
  */
 enum context_kind {
     CONTEXT_STORAGE,

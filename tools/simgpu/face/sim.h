@@ -1,7 +1,8 @@
 /*
  * sim.h - what all folders of the simulated driver use: CUDA's types, works, and points in streams.
  *
- * The rooms from top to bottom. Each knows those below it, and all know this file (tests/arrows.c):
+ * The folders from top to bottom. Each knows those below it, and all know this file
+ * (tests/arrows.c):
  *   graph      graphs, their executable forms, captures
  *   program    images, modules, functions, kernels and their launches
  *   memory     what the device may touch: allocations, pools, mappings, copies, memory operations

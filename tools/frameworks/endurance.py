@@ -4,7 +4,7 @@
 
 The job runs twice on the simulated GPU: bare and alone, then as best effort under cutin beside the service,
 which gets SIGKILL K times, spread evenly over the steps, at whatever it is doing: mostly after it has given
-the device work, every eighth time perhaps while it starts. The order of the job's works
+the device work, every eighth time perhaps while it starts. The order of the job's operations
 in each stream must be the same, no step may be missing, and the job and the daemon may not grow: resident memory
 after the first twentieth of the steps, and at the end, within 5 %. Prints a table; exit status 1 where one of
 these fails, 77 and a reason where PyTorch is absent. 100,000 steps take about 3 minutes bare and 6 beside the

@@ -1,7 +1,7 @@
 """What the simulated GPU's event log (SIMGPU_LOG) says of a program: the order of operations in each stream.
 
 Kind, name in full, grid or bytes, and whether it ran count, as numbers of eight bytes, so that a log of millions
-of works fits into memory. Marks and waits are left out, since cutin adds its own, and a copy of the size of its
+of operations fits into memory. Marks and waits are left out, since cutin adds its own, and a copy of the size of its
 pieces counts with the one behind it, as one of both their bytes. Streams are matched process by process and context
 by context in the order in which they were made."""
 
@@ -120,5 +120,5 @@ def difference(a, b, prefix=False):
             at = next(i for i in range(n) if x[i] != y[i])
             return f"stream {k}, work {at}: {a.say(x[at])} and {b.say(y[at])}"
         if len(x) != len(y) and not prefix:
-            return f"stream {k}: {len(x)} works and {len(y)} works"
+            return f"stream {k}: {len(x)} operations and {len(y)}"
     return None

@@ -89,8 +89,8 @@ static void look(struct peer_device *mine, uint64_t now)
          gets_on = done != mine->done || !device_has_work(page);
     /* Or one of its commands outlasts the longest shift, and so runs in those of others, too. */
     bool stalled = stalls(mine, round_ns, rests, gets_on, now) ||
-                    (rests && long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
-                     !MUTANT(long_has_shifts));
+                   (rests && long_us(mine) > (uint32_t)SHIFT_BASE_US << SHIFTS_DOUBLED_MOST &&
+                    !MUTANT(long_has_shifts));
     /* It is held by the policy, and what it had in flight when its quantum ended still runs. */
     bool overrun =
         !gets_on && !MUTANT(overrun_untold) && figure_read(&page->counters.in_flight) &&

@@ -327,7 +327,7 @@ static bool include_circles(const struct include *in)
            reaches[unit_of(in->target)][unit_of(in->file)];
 }
 
-Test(arrows, every_include_is_one_that_its_room_may)
+Test(arrows, every_include_is_allowed_to_its_folder)
 {
     includes_read();
     for (size_t i = 0; i < include_count; i++) {
@@ -376,7 +376,7 @@ Test(arrows, nothing_is_allowed_that_no_include_needs)
                       folders[i].name, (int)strcspn(word, " "), word);
 }
 
-Test(arrows, files_include_each_other_one_way_but_in_rooms_that_are_one_object)
+Test(arrows, files_include_each_other_one_way_except_in_one_object)
 {
     bool found[ONE_OBJECT] = {false};
 

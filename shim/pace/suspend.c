@@ -10,10 +10,10 @@
  *
  * If groups stop by time slices alone, that is not done at holds unless it was asked for (`on`):
  * the control takes 2 ms (an H100, driver 580), as long as the slice that it spares. Instead the
- * slices of this process are short while a client above is connected and no other process takes
- * turns with it. What runs then leaves the device after one slice by itself.
+ * slices of this process are short while a client above is connected and no other process shares
+ * time with it. What runs then leaves the device after one slice by itself.
  *
- * Only holds by clients above suspend; a pause or a turn of a policy waits. A process whose streams
+ * Only holds by clients above suspend; a pause or a hold by a policy waits. A process whose streams
  * have different levels is not suspended: the group of a stream is not known.
  */
 #include "shim/pace/pace.h"

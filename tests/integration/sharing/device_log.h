@@ -21,7 +21,7 @@ void device_log_open(void);
 int device_log_count(int (*counts)(const struct device_work *, const void *user), const void *user);
 /* Returns when there is such a work; waits 60 s at most. */
 void device_log_wait(int (*counts)(const struct device_work *, const void *));
-/* Returns when no kernel has ended for `quiet_ns`; waits 20 s at most. */
+/* Returns when no kernel has ended for `quiet_ns`; waits 120 s at most. */
 void device_log_settle(uint64_t quiet_ns);
 
 #endif

@@ -91,6 +91,7 @@ Test(defaults, run_tests_gates_once_and_silently)
     run_true(NULL);
     cr_expect_str_empty(record());
     p = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL}, NULL, 80);
+    skip_if_given_up();
     cr_expect_not_null(strstr(record(), " graphs a gate costs "), "recorded: %s", record());
     cr_expect_not_null(strstr(process_out(p), "CUTIN_GATES=auto uses them (seen just now; --again"),
                        "%s", process_out(p));
@@ -162,12 +163,14 @@ Test(defaults, slow_markers_do_not_count_as_late_gate)
 /* A marker that takes four seconds says nothing about gates. */
 Test(defaults, inconclusive_test_does_not_replace_record)
 {
+    static const char no_marker[] = " none the host does not see a marker\n";
     struct process *daemon = daemon_start();
     static const char *const late[] = {"SIMGPU_WORD_LATE_US=4000000", NULL};
 
     run_true(late);
-    cr_expect_not_null(strstr(record(), " none the host does not see a marker\n"), "recorded: %s",
-                       record());
+    if (!strstr(record(), no_marker)) /* something else was late before */
+        skip_if_given_up();
+    cr_expect_not_null(strstr(record(), no_marker), "recorded: %s", record());
     run_asks(NULL);
     cr_expect_not_null(strstr(record(), " graphs a gate costs "), "recorded: %s", record());
     process_free(
@@ -207,6 +210,13 @@ static bool has_run(const struct message_row *row)
     return client_submitted(row) > 500;
 }
 
+/* What is late on the host's clock looks to the library as writes of the GPU that come late. */
+static void skip_if_writes_are_late(struct process *p)
+{
+    if (!clock_steps() && strstr(process_err(p), "pinned memory arrive late"))
+        cr_skip_test("this host was too busy to see the GPU's writes in time");
+}
+
 /* Launches short kernels under the cap until it is killed. Returns its process once `ready`. */
 static struct process *launches(const char *const command[], const char *const env[],
                                 bool (*ready)(const struct message_row *), struct message_row *row)
@@ -216,7 +226,10 @@ static struct process *launches(const char *const command[], const char *const e
     setenv("CUTIN_ALONE", "capped", 1);
     setenv("CUTIN_LOG", "info", 1);
     p = process_start(command, env);
-    cr_assert(client_wait(PROGRAM, ready, 60, row), "not ready: %s", process_err(p));
+    if (!client_wait(PROGRAM, ready, 60, row)) {
+        skip_if_writes_are_late(p);
+        cr_assert_fail("not ready: %s", process_err(p));
+    }
     return p;
 }
 
@@ -231,6 +244,7 @@ Test(defaults, program_has_gates_under_run_and_then_preloaded)
     struct process *p = launches(under_run, NULL, has_run, NULL);
 
     skip_if_given_up();
+    skip_if_writes_are_late(p); /* it says so before its first kernel */
     cr_expect(client_wait(PROGRAM, has_gates, 60, NULL), "%s", process_err(p));
     process_free(p);
     process_free(launches(bare, preloaded, has_gates, NULL));
@@ -245,8 +259,7 @@ static void has_none(const char *const command[], const char *const env[], const
     p = launches(command, env, has_run, &row);
     if (command == under_run)
         skip_if_given_up();
-    if (!clock_steps() && strstr(process_err(p), "pinned memory arrive late"))
-        cr_skip_test("this host was too busy to see the GPU's writes in time");
+    skip_if_writes_are_late(p);
     cr_expect_eq(row.device[0].gates, 0);
     cr_expect_not_null(strstr(process_err(p), why), "%s", process_err(p));
     process_free(p);

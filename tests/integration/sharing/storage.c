@@ -94,11 +94,12 @@ static bool is_named(const struct message_row *row)
            row->device[0].in_flight > 0;
 }
 
+/* A look sees one moment, and on a slow host a kernel is in flight for little of the time. */
 static bool list_says(const char *text)
 {
     bool said = false;
 
-    for (int look = 0; look < 100 && !said; look++) {
+    for (int look = 0; look < 2000 && !said; look++) {
         struct process *p =
             process_run((const char *[]){CUTIN, "list", "--socket", daemon_path(), NULL}, NULL, 20);
         said = strstr(process_out(p), text);

@@ -59,12 +59,13 @@ Test(upload, best_effort_goes_in_pieces_beside_real_time)
     uint64_t since = device_now_ns();
     struct process *be = upload_start("be", LARGE_MB, "0", "be");
     int before = device_log_count(small, NULL), now;
-    while ((now = device_log_count(small, NULL)) < before + UPLOADS) {
+    /* On a slow host best effort has hardly begun its second upload when real time is done. */
+    while ((now = device_log_count(small, NULL)) < before + UPLOADS ||
+           device_log_count(large, &since) <= 128 / 2) {
         cr_assert(process_running(rt) && process_running(be));
         nap_ms(50);
     }
     cr_expect_eq(device_log_count(whole, &since), 0);
-    cr_expect_gt(device_log_count(large, &since), 128 / 2);
     if (clock_steps())
         cr_expect_eq(device_log_count(late, NULL), 0, "of %d", now);
     upload_end(be, "be");

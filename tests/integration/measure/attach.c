@@ -93,7 +93,7 @@ static void has_holds(const json_t *root)
                held = json_integer_value(json_object_get(get(root, "hold_us"), "samples"));
 
     cr_expect_geq(held, (clock_steps() ? n : n / 2) - 2, "%lld of %lld", held, n);
-    cr_expect(json_array_size(get(root, "worst")) >= 1 || n == 0);
+    cr_expect(json_array_size(get(root, "worst")) >= 1 || (clock_steps() ? n : held) == 0);
     cr_expect_leq(json_array_size(get(root, "worst")), 10);
 }
 
@@ -113,8 +113,11 @@ Test(attach, traced_process_shows_waits_and_blocking_process)
     cr_expect(json_is_true(get(root, "traced")));
     cr_expect_str_eq(json_string_value(get(root, "method")), "the simulated device's log");
     has_holds(root);
+    /* Only a hold that has ended surely has a kernel in the log. */
     cr_expect(json_integer_value(json_object_get(get(root, "preemption_us"), "samples")) >= 1 ||
-              cut_ins(root) == 0);
+              (clock_steps()
+                   ? cut_ins(root)
+                   : json_integer_value(json_object_get(get(root, "hold_us"), "samples"))) == 0);
     cr_expect(is_below(root, best_effort.pid));
     json_array_foreach(get(root, "worst"), i, one)
     {

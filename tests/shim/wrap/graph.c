@@ -56,10 +56,10 @@ static unsigned buffered_behind(CUgraphExec (*second)(CUdeviceptr x), CUdevicept
         ok(cuGraphLaunch(last, s)); /* the first goes inline */
         ok(cuStreamSynchronize(s));
         atomic_store(gate.word, 0);
+        began = rig_now_ms();
         ok(cuStreamWaitValue32(s, gate.at, 1, CU_STREAM_WAIT_VALUE_GEQ));
         ok(cuGraphLaunch(first, s));
         ok(cuGraphLaunch(then, s));
-        began = rig_now_ms();
         ok(cuGraphLaunch(last, s));
         count = buffered(s);
         began = rig_now_ms() - began;

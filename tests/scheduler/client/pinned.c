@@ -31,25 +31,30 @@ static void become_pinned(void)
         _exit(77);
 }
 
-static pid_t spinner_start(const struct place *place, int *out)
+static pid_t spinner_start(const struct place *place, int *in, int *out)
 {
     char ms[16];
-    int ends[2];
+    int ends[2], go[2];
     pid_t pid;
 
     snprintf(ms, sizeof(ms), "%d", SPIN_MS);
-    cr_assert_eq(pipe(ends), 0);
+    cr_assert(pipe(ends) == 0 && pipe(go) == 0);
     pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(go[0], STDIN_FILENO);
         dup2(ends[1], STDOUT_FILENO);
+        close(go[0]);
+        close(go[1]);
         close(ends[0]);
         close(ends[1]);
         become_pinned();
         execl(SPINNER, SPINNER, place->socket, ms, (char *)NULL);
         _exit(127);
     }
+    close(go[0]);
     close(ends[1]);
+    *in = go[1];
     *out = ends[0];
     return pid;
 }
@@ -58,7 +63,7 @@ Test(pinned, spinning_realtime_process_keeps_its_holds)
 {
     struct place place;
     struct actor be;
-    int out, status, looks = 0, open = 0;
+    int in, out, status, looks = 0, open = 0;
     cpu_set_t may_use;
     uint64_t end;
     pid_t pid;
@@ -70,9 +75,11 @@ Test(pinned, spinning_realtime_process_keeps_its_holds)
     actor_new(&be, place.socket);
     cr_assert_eq(actor_do(&be, DO_OPEN, 0, 0), 0);
     cr_assert_eq(actor_do(&be, DO_DEVICE, 1, 0), 0);
-    pid = spinner_start(&place, &out);
+    pid = spinner_start(&place, &in, &out);
     if (read(out, &end, sizeof(end)) == sizeof(end)) {
         WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+        cr_assert_eq(write(in, "", 1), 1);
+        cr_assert_eq(read(out, &end, sizeof(end)), sizeof(end));
         /* This process may have to wait a second behind the spinner, until the kernel's own
          * bound. */
         for (;; looks++, usleep(2000)) {
@@ -84,6 +91,7 @@ Test(pinned, spinning_realtime_process_keeps_its_holds)
     }
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     actor_kill(&be);
+    close(in);
     close(out);
     cr_assert(place_free(&place));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)

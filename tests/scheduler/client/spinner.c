@@ -4,7 +4,8 @@
  *
  *   test_spinner SOCKET MILLISECONDS
  *
- * When it begins to spin it writes when it will end: nanoseconds of clock_ns, a uint64_t.
+ * It writes a 0 when it is active, and spins once it has read a byte. When it begins to spin it
+ * writes when it will end: nanoseconds of clock_ns. Both are a uint64_t.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 int main(int argc, char **argv)
 {
     struct client_config config = {.level = 3, .lowest = 3, .socket = argc == 3 ? argv[1] : NULL};
-    uint64_t end;
+    uint64_t end = 0;
+    char byte;
     uint8_t uuid[16];
 
     if (!config.socket)
@@ -26,7 +28,9 @@ int main(int argc, char **argv)
     if (client_open(&config) != 0 || client_device(uuid) != 0)
         return 1;
     client_work_begin(0, 3);
-    usleep(200000); /* until its pages below have come, and its first beats */
+    if (write(STDOUT_FILENO, &end, sizeof(end)) != sizeof(end) || read(STDIN_FILENO, &byte, 1) != 1)
+        return 1;
+    usleep(200000); /* some beats, as of a process that has run for a while */
     end = clock_ns() + strtoull(argv[2], NULL, 10) * NS_PER_MS;
     if (write(STDOUT_FILENO, &end, sizeof(end)) != sizeof(end))
         return 1;

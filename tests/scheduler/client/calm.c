@@ -42,8 +42,8 @@ static int64_t ticks(struct actor *a)
  * second. */
 static bool looks_seldom(struct actor *a, struct actor *busy)
 {
-    int64_t before = ticks(a), from = ticks(busy);
     uint64_t began = now_ms();
+    int64_t before = ticks(a), from = ticks(busy);
 
     WAIT_UNTIL(ticks(busy) >= from + 300);
     return ticks(a) - before <= (int64_t)(1 + (now_ms() - began) / 1000);

@@ -63,7 +63,7 @@ static int page_fd_of(int fd)
     union message m;
     int got = -1;
 
-    while (got < 0 && (poll(&p, 1, 20000), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
+    while (got < 0 && (poll(&p, 1, 120000), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
         ;
     cr_assert_geq(got, 0);
     return got;
@@ -905,7 +905,7 @@ static struct cutin_page *page_below(int fd, struct page_device **device)
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int rc = message_receive(fd, TO_CLIENT, &m, &got);
 
-        cr_assert(rc == 0 || (rc == -EAGAIN && poll(&p, 1, 20000) == 1));
+        cr_assert(rc == 0 || (rc == -EAGAIN && poll(&p, 1, 120000) == 1));
         if (rc == 0 && m.header.type == MESSAGE_JOIN)
             break;
         if (rc == 0 && got >= 0)
@@ -942,27 +942,51 @@ Test(hostile, ownerless_bits_are_cleared_and_logged)
     actor_kill(&be);
 }
 
-static void join_held(struct actor *rt, struct actor *be)
+static void join_pair(struct actor *rt, struct actor *be)
 {
     open_actor(be, 0);
     open_actor(rt, 3);
     WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
+}
+
+static void join_held(struct actor *rt, struct actor *be)
+{
+    join_pair(rt, be);
     actor_do(rt, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) != 0);
 }
 
-/* The daemon's own looks would find it, too, and report it. */
+/* The daemon's own looks find a returned bit, too, and report it. One of them may come between the
+ * return and the message of it, but not each time. */
+enum { RETURNS = 20 };
+
+/* When the daemon answers, it has also reported what it has cleared. */
+static bool look_was_first(int log)
+{
+    int asks = bare_connect(place.socket, 0);
+
+    settle(asks);
+    close(asks);
+    return lines_of(log, "did not match their owners") > 0;
+}
+
 Test(hostile, returned_bit_of_ended_hold_is_cleared)
 {
-    struct actor rt, be;
     int log = start_with_log();
+    struct actor rt, be;
+    bool looked = true;
 
-    join_held(&rt, &be);
-    cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
-    actor_do(&rt, DO_IDLE, 0, 3);
-    actor_do(&be, DO_RETURN, 0, 0);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    cr_expect_eq(lines_of(log, "did not match their owners"), 0);
+    join_pair(&rt, &be);
+    for (int i = 0; looked && i < RETURNS; i++) {
+        actor_do(&rt, DO_ACTIVE, 0, 3);
+        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+        cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
+        actor_do(&rt, DO_IDLE, 0, 3);
+        actor_do(&be, DO_RETURN, 0, 0);
+        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+        looked = look_was_first(log);
+    }
+    cr_expect_not(looked, "only the daemon's looks clear it");
     actor_kill(&rt);
     actor_kill(&be);
     close(log);
@@ -970,20 +994,22 @@ Test(hostile, returned_bit_of_ended_hold_is_cleared)
 
 Test(hostile, returned_bit_of_gone_owner_is_cleared)
 {
-    struct actor rt, be;
     int log = start_with_log();
-    uint64_t gone_ms;
+    bool looked = true;
 
-    join_held(&rt, &be);
-    cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
-    actor_kill(&rt);
-    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
-    gone_ms = now_ms();
-    actor_do(&be, DO_RETURN, 0, 0);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    if (now_ms() - gone_ms < 40) /* else the daemon's look may have come first */
-        cr_expect_eq(lines_of(log, "did not match their owners"), 0);
-    actor_kill(&be);
+    for (int i = 0; looked && i < RETURNS; i++) {
+        struct actor rt, be;
+
+        join_held(&rt, &be);
+        cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
+        actor_kill(&rt);
+        WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
+        actor_do(&be, DO_RETURN, 0, 0);
+        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+        looked = look_was_first(log);
+        actor_kill(&be);
+    }
+    cr_expect_not(looked, "only the daemon's looks clear it");
     close(log);
 }
 
@@ -994,8 +1020,9 @@ Test(hostile, ongoing_hold_survives_lift_and_return_of_its_bit)
 
     place_start(&place);
     join_held(&rt, &be);
-    bits = actor_do(&be, DO_LIFT, 0, 0);
-    cr_expect_eq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    /* The owner may write its bit once more, when it is told of it or of the client. */
+    WAIT_UNTIL((bits = actor_do(&be, DO_LIFT, 0, 0), actor_do(&be, DO_HOLD, 0, 0) == 0));
+    cr_assert_neq(bits, 0);
     actor_do(&be, DO_RETURN, 0, 0);
     cr_expect_eq(actor_do(&be, DO_HOLD, 0, 0), bits);
     actor_do(&rt, DO_IDLE, 0, 3);

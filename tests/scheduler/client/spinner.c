@@ -15,6 +15,16 @@
 #include "scheduler/client/client.h"
 #include "common/clock.h"
 
+/* As of a process that has run for a while. */
+static void beats_await(int beats)
+{
+    const _Atomic uint64_t *beat = &client_page()->heartbeat_ns;
+
+    for (uint64_t seen = atomic_load(beat); beats > 0; beats--, seen = atomic_load(beat))
+        while (atomic_load(beat) == seen)
+            clock_nap(NS_PER_MS);
+}
+
 int main(int argc, char **argv)
 {
     struct client_config config = {.level = 3, .lowest = 3, .socket = argc == 3 ? argv[1] : NULL};
@@ -30,7 +40,7 @@ int main(int argc, char **argv)
     client_work_begin(0, 3);
     if (write(STDOUT_FILENO, &end, sizeof(end)) != sizeof(end) || read(STDIN_FILENO, &byte, 1) != 1)
         return 1;
-    usleep(200000); /* some beats, as of a process that has run for a while */
+    beats_await(4);
     end = clock_ns() + strtoull(argv[2], NULL, 10) * NS_PER_MS;
     if (write(STDOUT_FILENO, &end, sizeof(end)) != sizeof(end))
         return 1;

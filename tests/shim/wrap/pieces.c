@@ -265,6 +265,8 @@ Test(pieces, hold_pauses_begun_copy)
     static uint32_t got[PIECE / 4];
     ok(cuMemcpyDtoH(got, to, PIECE));
     cr_assert_eq(memcmp(got, host, PIECE), 0);
+    if (!in_time)
+        cr_skip_test("the host was too late before the hold to judge how many copies went");
 }
 
 /* More than any allocation: a copy might go on into the next one, but so far there is none. */

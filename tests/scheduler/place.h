@@ -48,10 +48,11 @@ bool place_cgroup(char folder[PLACE_CGROUP], const char *file);
 void place_enter(const char *cgroup, pid_t pid);
 
 uint64_t now_ms(void);
-/* Waits for a condition, with a generous deadline; fails the test if it never comes. */
+enum { PATIENCE_MS = 120000 }; /* only what never comes takes so long */
+/* Waits for a condition; fails the test if it never comes. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
-        uint64_t deadline_ = now_ms() + 120000;                                                    \
+        uint64_t deadline_ = now_ms() + PATIENCE_MS;                                               \
         bool came_;                                                                                \
         while (!(came_ = (condition)) && now_ms() < deadline_)                                     \
             usleep(500);                                                                           \

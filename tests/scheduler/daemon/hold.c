@@ -124,7 +124,7 @@ Test(hold, long_wait_under_alternating_holders_is_logged)
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 2);
     actor_do(&be, DO_WAITING, 0, 3);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    for (uint64_t end = now_ms() + 120000; said_of("held by") == 0 && now_ms() < end; i++) {
+    for (uint64_t end = now_ms() + PATIENCE_MS; said_of("held by") == 0 && now_ms() < end; i++) {
         actor_do(i % 2 ? &rt : &second, DO_ACTIVE, 0, 3);
         actor_do(i % 2 ? &second : &rt, DO_IDLE, 0, 3);
     }

@@ -63,7 +63,7 @@ static int page_fd_of(int fd)
     union message m;
     int got = -1;
 
-    while (got < 0 && (poll(&p, 1, 120000), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
+    while (got < 0 && (poll(&p, 1, PATIENCE_MS), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
         ;
     cr_assert_geq(got, 0);
     return got;
@@ -905,7 +905,7 @@ static struct cutin_page *page_below(int fd, struct page_device **device)
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int rc = message_receive(fd, TO_CLIENT, &m, &got);
 
-        cr_assert(rc == 0 || (rc == -EAGAIN && poll(&p, 1, 120000) == 1));
+        cr_assert(rc == 0 || (rc == -EAGAIN && poll(&p, 1, PATIENCE_MS) == 1));
         if (rc == 0 && m.header.type == MESSAGE_JOIN)
             break;
         if (rc == 0 && got >= 0)

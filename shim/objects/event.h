@@ -19,7 +19,7 @@ struct shim_event {
     bool untimed;                      /* created with CU_EVENT_DISABLE_TIMING */
     _Atomic bool captured;             /* the latest record went into a graph */
     _Atomic bool recorded;             /* the latest record was captured into a graph */
-    /* Where the latest record went: its completion tells about that stream (schedule.h). Two
+    /* Where the latest record went: its completion tells about that stream (stream.h). Two
      * threads may record at a time: the three fields belong to one record if `seal` is computed
      * from the other two. */
     _Atomic(struct shim_stream *) stream;

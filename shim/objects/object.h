@@ -76,7 +76,7 @@ struct stream_counters {
     uint64_t pending;
 };
 
-/* One stream has waited for a record in another: see schedule.h. */
+/* One stream has waited for a record in another: see stream.h. */
 struct join {
     _Atomic uint64_t at;
     _Atomic(struct shim_stream *) source;
@@ -115,7 +115,7 @@ struct shim_stream {
     _Atomic uint32_t overlaps;
     _Atomic bool cig; /* captures for a graphics API, which cuStreamIsCapturing may not tell */
 
-    _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
+    _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (stream.h) */
     _Atomic uint64_t busy;  /* odd: it is busy; each change adds one (schedule.c) */
     _Atomic bool joined;    /* some of `join` are not carried out yet */
     uint32_t asked;         /* threads that ask the driver about it; under the context's lock */

@@ -1,7 +1,7 @@
 /*
- * schedule.c - when streams are active (see schedule.h).
+ * schedule.c - when streams are active (see stream.h).
  */
-#include "shim/objects/schedule.h"
+#include "shim/objects/stream.h"
 
 #include "common/clock.h"
 #include "common/mutant.h"

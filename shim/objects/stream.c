@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "common/thread.h"
 #include "shim/objects/word.h"
-#include "shim/objects/schedule.h"
 
 TABLE(streams);
 POOL(stream_pool, struct shim_stream, free_next);

@@ -15,7 +15,6 @@
 #include "scheduler/wire/page.h"
 #include "shim/learn/function.h"
 #include "shim/handles/table.h"
-#include "shim/objects/schedule.h"
 #include "common/clock.h"
 #include "shim/objects/stream.h"
 

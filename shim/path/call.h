@@ -15,7 +15,6 @@
 #define CUTIN_SHIM_PATH_CALL_H
 
 #include "shim/learn/estimate.h"
-#include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 #include "common/trace.h"
 #include "vhq/vhq.h"

@@ -10,7 +10,6 @@
 
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
-#include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 
 enum { WATCHES = 64 };

@@ -515,7 +515,7 @@ static inline void set_unlock(struct vhq_set *s)
  * A producer lock is a word, because each call takes one: while it is free that costs an exchange,
  * and a mutex of libc ten times as much. It is the only lock held across calls of the driver: calls
  * for one stream reach the driver in order. Other callers for that stream wait, for as long as a
- * deferred command may take in the driver. A thread knows how many it holds: see vhq_inside.
+ * deferred command may take in the driver. A thread knows how many it holds: see vhq_t_inside.
  */
 enum { WORD_FREE, WORD_TAKEN, WORD_AWAITED };
 void queue_lock_await(struct vhq *q);

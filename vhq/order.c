@@ -328,7 +328,7 @@ static void slot_learn(struct slot *slot)
     if (!(slot->flags & VHQ_LEARNS) || !slot->cmd.run)
         return;
     const struct vhq_learned *const *learned = slot->cmd.payload;
-    uint64_t ns = vhq_learned_ns(*learned);
+    uint64_t ns = peek((*learned)->upper_ns);
     if (ns == 0)
         return;
     slot->load = load_make(ns, load_parts(slot->load));

@@ -209,10 +209,6 @@ void vhq_destroy(struct vhq *q);
 struct vhq_learned {
     _Atomic uint32_t mean_ns, upper_ns; /* it will hardly exceed the upper one */
 };
-static inline uint64_t vhq_learned_ns(const struct vhq_learned *l)
-{
-    return atomic_load_explicit(&l->upper_ns, memory_order_relaxed);
-}
 
 enum {
     VHQ_UNCOUNTED = 1u << 0,   /* waits, host functions, records: do not consume the cap */
@@ -278,19 +274,15 @@ void vhq_await_piece(struct vhq *q);
 bool vhq_begin_fast(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room);
 void vhq_end_fast(struct vhq *q, int driver_result);
 
-/* How many producer locks the calling thread holds, and VHQ_DISPATCHER. */
+/* How many producer locks the calling thread holds, and VHQ_DISPATCHER. Not 0 in the dispatcher,
+ * and in a driver call for which the thread has a vHQ to itself. What it calls then comes from
+ * within the driver, which tells a profiler of its calls: that must not ask vhq anything. */
 enum { VHQ_DISPATCHER = 1u << 16 };
 extern _Thread_local uint32_t vhq_t_inside __attribute__((tls_model("initial-exec")));
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
 static inline bool vhq_in_dispatcher(void)
 {
     return (vhq_t_inside & VHQ_DISPATCHER) != 0;
-}
-/* True also in a driver call for which the thread has a vHQ to itself. What it calls then comes
- * from within the driver, which tells a profiler of its calls: that must not ask vhq anything. */
-static inline bool vhq_inside(void)
-{
-    return vhq_t_inside != 0;
 }
 
 /* ---- fences: what an event's latest record is, seen from the host ------------------------- */

@@ -345,9 +345,9 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
-    bool due = estimate_due(e), first_done = estimate_first_done(e);
+    bool due = (int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) >= 0;
     estimate_count(e);
-    if (likely(!due) || (first_done && vhq_set_alone(ctx->set)))
+    if (likely(!due) || (n >= ESTIMATE_FIRST && vhq_set_alone(ctx->set)))
         return NULL;
     /* When to sample next: one in EVERY on average. By chance, because programs repeat themselves
      * and one kernel would be sampled again and again; but the same chance in every run. */

@@ -20,7 +20,7 @@ struct profile_key;
 
 struct estimate {
     _Atomic uint32_t launches;
-    _Atomic uint32_t next; /* the launch that will be sampled next */
+    _Atomic uint32_t next; /* the launch that will be sampled next: due once `launches` is there */
     struct vhq_learned learned;
     struct spread spread; /* the times from which it is learned */
     uint32_t doubt_ns;    /* of the mean */
@@ -49,12 +49,12 @@ static inline unsigned estimate_bucket(uint64_t blocks)
 /* The time that a launch hardly exceeds. VHQ_UNKNOWN_NS if nothing is known. */
 static inline uint64_t estimate_ns(const struct estimate *e)
 {
-    uint64_t ns = vhq_learned_ns(&e->learned);
+    uint32_t ns = atomic_load_explicit(&e->learned.upper_ns, memory_order_relaxed);
     return ns ? ns : VHQ_UNKNOWN_NS;
 }
 static inline bool estimate_known(const struct estimate *e)
 {
-    return vhq_learned_ns(&e->learned) != 0;
+    return atomic_load_explicit(&e->learned.upper_ns, memory_order_relaxed) != 0;
 }
 /* True: when a launch that is buffered now goes to the driver, more may be known. */
 static inline bool estimate_unsettled(const struct estimate *e)
@@ -65,18 +65,8 @@ uint64_t estimate_copy_ns(size_t bytes, bool on_device);
 /* The same from host memory, which a modelled GPU may read slowly (front_read_ps). */
 uint64_t estimate_upload_ns(size_t bytes);
 
-/* True: one of the launches so far should have been sampled. */
-static inline bool estimate_due(const struct estimate *e)
-{
-    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
-    return (int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) >= 0;
-}
 /* While the process is alone only so many first launches are sampled. */
 enum { ESTIMATE_FIRST = 4 };
-static inline bool estimate_first_done(const struct estimate *e)
-{
-    return atomic_load_explicit(&e->launches, memory_order_relaxed) >= ESTIMATE_FIRST;
-}
 static inline void estimate_count(struct estimate *e)
 {
     uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);

@@ -153,7 +153,8 @@ static inline bool thread_boosts(const struct shim_stream *s)
  * the shim. */
 static inline bool thread_bypasses(void)
 {
-    return unlikely(shim_bypassed() || thread_in_callback || vhq_inside());
+    return unlikely(!atomic_load_explicit(&shim_life.engaged, memory_order_relaxed) ||
+                    thread_in_callback || vhq_t_inside != 0);
 }
 
 #endif

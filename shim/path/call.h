@@ -86,9 +86,11 @@ static inline __attribute__((always_inline)) bool call_inline_begin(struct call_
 static inline bool call_untimed(struct call_inline *c, const struct shim_stream *s,
                                 const struct estimate *e)
 {
-    if (estimate_due(e) || s->undeferred || calls_are_inline())
+    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    if ((int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) >= 0 || s->undeferred ||
+        calls_are_inline())
         c->flags |= VHQ_ALONE;
-    return estimate_first_done(e);
+    return n >= ESTIMATE_FIRST;
 }
 static inline __attribute__((always_inline)) CUresult call_inline_end(struct call_inline *c,
                                                                       struct shim_stream *s,

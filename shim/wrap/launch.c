@@ -459,24 +459,6 @@ static CUresult launch_go(struct launch *l, struct shim_stream *s)
           .kind = kind_},                                                                          \
     .params = params_
 
-/* For a launch like earlier ones: fills in what it counts as, and whether it may go only while the
- * process is alone. Returns its estimate, which is all that is kept; NULL: there is more to do. */
-static inline __attribute__((always_inline)) struct estimate *
-launch_alike(struct call_inline *c, CUfunction f, const unsigned grid[3], uint64_t shape,
-             const struct shim_stream *s)
-{
-    if (!shape || waiting_any() || atomic_load_explicit(&s->overlaps, memory_order_relaxed) ||
-        MUTANT(stream_uncounted) || MUTANT(estimates_constant))
-        return NULL;
-    struct shim_function *known = function_of(f, s->ctx);
-    if (!known || !function_shape_known(known, shape, &c->room))
-        return NULL;
-    c->blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-    struct estimate *e = &known->estimate[estimate_bucket(c->blocks)];
-    c->est_ns = estimate_ns(e);
-    return call_untimed(c, s, e) ? e : NULL;
-}
-
 /* Deliberate bugs. */
 static void launch_mutants(const struct shim_stream *s)
 {
@@ -487,8 +469,9 @@ static void launch_mutants(const struct shim_stream *s)
         atomic_load_explicit(&s->busy, memory_order_relaxed);
 }
 
-/* Most launches go at once and leave no record. True: the caller makes the driver call now, and
- * then calls call_inline_end. Else the launch goes on with the shape that was found here. */
+/* Most launches go at once and leave no record; into a stream with a queue those that are like
+ * earlier ones. True: the caller makes the driver call now, and then calls call_inline_end. Else
+ * the launch goes on with the shape that was found here. */
 static inline __attribute__((always_inline)) bool
 launch_begin(struct call_inline *c, CUfunction f, const unsigned grid[3], const unsigned block[3],
              unsigned shared, struct shim_stream *s, uint64_t *shape)
@@ -497,11 +480,21 @@ launch_begin(struct call_inline *c, CUfunction f, const unsigned grid[3], const 
     launch_mutants(s);
     if (s && s->q) {
         *shape = function_shape_plain(block, shared);
-        e = launch_alike(c, f, grid, *shape, s);
+        if (!*shape || waiting_any() || atomic_load_explicit(&s->overlaps, memory_order_relaxed) ||
+            MUTANT(stream_uncounted) || MUTANT(estimates_constant))
+            return false;
+        struct shim_function *known = function_of(f, s->ctx);
+        if (!known || !function_shape_known(known, *shape, &c->room))
+            return false;
+        c->blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+        e = &known->estimate[estimate_bucket(c->blocks)];
+        c->est_ns = estimate_ns(e);
+        if (!call_untimed(c, s, e))
+            return false;
     }
-    if (!s || s->pad || (s->q && !e) || !call_inline_begin(c, s))
+    if (!s || s->pad || !call_inline_begin(c, s))
         return false;
-    if (e)
+    if (c->locked && e) /* without `e`: its queue goes away meanwhile */
         estimate_count(e);
     return true;
 }

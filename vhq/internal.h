@@ -677,7 +677,7 @@ uint64_t cap_stream_rest_ns(const struct vhq *q, uint64_t now);
 uint32_t cap_wide(const struct vhq *q);
 static inline bool cap_alone(const struct vhq_set *s)
 {
-    return peek(*peek(s->above)) == 0 && word_read(s->cfg.rivals) == 0;
+    return peek(*peek(s->above)) == 0 && peek(*s->cfg.rivals) == 0;
 }
 void cap_poll_words(struct vhq_set *s, uint64_t now);
 /* A vHQ that waits for a marker, or, with `loose`, that has loose commands: its submission right is
@@ -887,14 +887,13 @@ void heads_order(struct vhq_set *s);
 void heads_forget(struct vhq *q);
 /* What to do next, as of this value of `kick`. Grants turns by itself. */
 struct job order_next(struct vhq_set *s, uint32_t kick);
-static inline bool word_held(const struct vhq *q)
+/* Is it held, by others or, with `own`, by the application itself? */
+static inline bool order_held(const struct vhq *q, bool own)
 {
+    if (own && peek(q->own_hold) != 0)
+        return true;
     const _Atomic uint32_t *hold = peek(q->hold);
     return hold && atomic_load_explicit(hold, memory_order_acquire) != 0;
-}
-static inline bool order_held(const struct vhq *q)
-{
-    return peek(q->own_hold) != 0 || word_held(q);
 }
 /* Is no smaller ticket buffered? Without `turns`, turns do not count; with `legacy`, only blocking
  * streams and the legacy one do. Stops at the first one found: the heap has early ones first. */

@@ -284,7 +284,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     bool exempt = slot->ticket < atomic_load(&q->boost_below) ||
                   slot->ticket < atomic_load(&q->set->boost_below);
     /* While its context goes away, no thread will release a vHQ that the application holds. */
-    bool held = c->s->stage == SET_OPEN ? order_held(q) : word_held(q);
+    bool held = order_held(q, c->s->stage == SET_OPEN);
     if (MUTANT(hold_opens_late))
         held = hold_late(c, q, held);
     slot->flags &= (uint16_t)~SLOT_PADDED;
@@ -661,7 +661,7 @@ static bool order_short(struct scan *c)
         return false;
     /* If only room may keep this head back, it is the next one, whatever the others are. */
     if (c->s->stage != SET_OPEN || !near_plain(c, q, slot) || peek(q->running) != RUN_NONE ||
-        q->held_since_ns != 0 || order_held(q) || !fences_ready(slot))
+        q->held_since_ns != 0 || order_held(q, true) || !fences_ready(slot))
         return order_near(c);
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (!(slot->flags & VHQ_UNCOUNTED)) {

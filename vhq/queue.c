@@ -62,11 +62,6 @@ static int direct_run(int result)
 
 /* ---- begin: inline --------------------------------------------------------------------------- */
 
-static void begun(struct vhq *q, enum begun how)
-{
-    atomic_store_explicit(&q->cur.how, how, memory_order_release);
-}
-
 bool vhq_calling(const struct vhq *q)
 {
     return atomic_load_explicit(&q->cur.how, memory_order_acquire) != BEGUN_NONE ||
@@ -77,7 +72,7 @@ bool vhq_calling(const struct vhq *q)
 static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags)
 {
     submit_before(q, flags);
-    begun(q, BEGUN_INLINE);
+    atomic_store_explicit(&q->cur.how, BEGUN_INLINE, memory_order_release);
     q->cur.flags = flags;
     q->cur.after = fence_begun(req->after) && fence_wait_begin(req->after) ? req->after : NULL;
     q->cur.signals = req->signals;
@@ -92,7 +87,7 @@ static inline bool inline_first(const struct vhq *q, bool held_ok)
 {
     return set_empty(q->set) &&
            atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE &&
-           (held_ok || !order_held(q));
+           (held_ok || !order_held(q, true));
 }
 
 /* Does the order let it go now, past the ring? */
@@ -252,7 +247,7 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
         return begin_direct(q, req, cmd);
     if (!turn) {
         await_room(q, req->bytes);
-        begun(q, BEGUN_BUFFER);
+        atomic_store_explicit(&q->cur.how, BEGUN_BUFFER, memory_order_release);
         *cmd = &slot_fill(q, req, req->bytes)->cmd;
         return VHQ_BUFFER;
     }
@@ -273,34 +268,31 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_INLINE;
 }
 
-static inline bool fast_take_room(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks,
-                                  uint32_t room)
-{
-    q->cur.flags = VHQ_UNCOUNTED;
-    if (flags & VHQ_UNCOUNTED)
-        return true;
-    if (cap_alone(q->set)) {
-        q->cur.flags = SLOT_LOOSE;
-        q->cur.load = est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS;
-        return cap_loose_room(q->set);
-    }
-    q->cur.flags = (uint16_t)(flags & VHQ_GATED);
-    q->cur.load = load_make(est_ns, vhq_parts(blocks, room));
-    return !(flags & VHQ_ALONE) && cap_take(q, q->cur.load);
-}
-
 bool vhq_begin_fast(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room)
 {
     if (unlikely(vhq_t_turns != 0))
         return false;
     queue_lock(q);
-    if (unlikely(!inline_first(q, false) && !MUTANT(plain_overtakes)) ||
-        unlikely(!fast_take_room(q, flags, est_ns, blocks, room))) {
+    bool loose = false, goes = likely(inline_first(q, false) || MUTANT(plain_overtakes));
+    if (goes && (flags & VHQ_UNCOUNTED)) {
+        q->cur.flags = VHQ_UNCOUNTED;
+    } else if (goes && cap_alone(q->set)) {
+        loose = true;
+        q->cur.flags = SLOT_LOOSE;
+        q->cur.load = est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS;
+        goes = cap_loose_room(q->set);
+    } else if (goes) {
+        q->cur.flags = (uint16_t)(flags & VHQ_GATED);
+        q->cur.load = load_make(est_ns, vhq_parts(blocks, room));
+        goes = !(flags & VHQ_ALONE) && cap_take(q, q->cur.load);
+    }
+    if (unlikely(!goes)) {
         queue_give(q);
         return false;
     }
-    submit_before(q, q->cur.flags);
-    begun(q, BEGUN_FAST);
+    if (!loose)
+        submit_before(q, q->cur.flags);
+    atomic_store_explicit(&q->cur.how, BEGUN_FAST, memory_order_release);
     return true;
 }
 
@@ -365,7 +357,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
             q->cur.slot->cmd.run = NULL; /* given up; its place in the order remains */
         slot_publish(q, q->cur.slot);
     }
-    begun(q, BEGUN_NONE);
+    atomic_store_explicit(&q->cur.how, BEGUN_NONE, memory_order_release);
     queue_give(q);
 }
 
@@ -376,7 +368,7 @@ void vhq_end_fast(struct vhq *q, int driver_result)
     else if (likely(driver_result == 0))
         cap_sent_loose(q, q->cur.load);
     bump(q->inlined, 1u);
-    begun(q, BEGUN_NONE);
+    atomic_store_explicit(&q->cur.how, BEGUN_NONE, memory_order_release);
     queue_give(q);
 }
 

@@ -31,6 +31,7 @@ struct vhq_set *registry;
 int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
                    struct vhq_set **out)
 {
+    static const _Atomic uint32_t nobody = 0;
     struct vhq_set *s = aligned_alloc(CACHE_LINE, sizeof(*s));
     if (!s)
         return -ENOMEM;
@@ -46,6 +47,8 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
     };
     if (s->cfg.queue == 0)
         s->cfg.queue = VHQ_DEFAULT_QUEUE;
+    if (!s->cfg.rivals)
+        s->cfg.rivals = &nobody;
     measure_begin(s);
     pthread_mutex_init(&s->lock, NULL);
     vhq_set_weigh(s, (struct vhq_weights){SCALE_ONE, SCALE_ONE, SCALE_ONE});

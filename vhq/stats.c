@@ -158,7 +158,8 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
          * gate before the hold began has passed it. */
         const _Atomic uint64_t *since = q->desc.hold_since;
         uint32_t complete = peek(q->complete_mark);
-        if (gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&
+        if (gate_used(q->set) && order_held(q, true) &&
+            peek(q->gate_units) >> complete % UNITS & 1 &&
             !(since && q->completed_at_ns < peek(*since)))
             continue;
         const struct unit *u = cap_oldest(q);

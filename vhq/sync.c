@@ -208,7 +208,7 @@ static void patience_probe(struct patience *p, struct vhq *q)
     if (q->turn && turn_late(q->turn, now, &again_ns))
         turn_revoke(q);
     set_unlock(q->set);
-    if (gate_used(q->set) && order_held(q))
+    if (gate_used(q->set) && order_held(q, true))
         return; /* a marker would only pile up behind a gate */
     if (p->asks) {
         p->over = true;

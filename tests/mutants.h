@@ -113,7 +113,7 @@
     X(drain_completes, "a call that drains waits until what it drained is complete")               \
     X(legacy_drain_of_all, "a drain of the legacy stream also drains the non-blocking streams")    \
     X(capture_comes_first, "a capture that begins while a call waits forbids the call")            \
-    X(dispatcher_stands,                                                                           \
+    X(dispatcher_stalls,                                                                           \
       "the dispatcher submits nothing while one command waits for room in its stream")             \
     X(capture_waits_for_legacy,                                                                    \
       "a capture waits without bound for a marker that has no room in the legacy stream")          \
@@ -132,7 +132,7 @@
     X(context_waits_untold, "the process that a real-time context waits for stays held")           \
     X(graph_waits_untold, "the process that a real-time graph waits for stays held")               \
     X(function_waits_untold, "the process that a real-time host function waits for stays held")    \
-    X(marker_stands, "a late marker goes where it may stand behind another stream's wait")         \
+    X(marker_stalls, "a late marker goes where it may stand behind another stream's wait")         \
     X(marker_unsays, "a stream that was reported complete is busy again when a marker follows")    \
     X(graph_waits_unordered,                                                                       \
       "a graph that waits goes before earlier buffered calls of other streams")

@@ -11,7 +11,7 @@ enum {
     DUE_SLACK_NS = 5 * 1000, /* a due time this near counts as come */
     LONGEST_TIMES = 16,      /* how much longer than MAX_EST_NS a command may take */
     GLANCES = 8,             /* one wait of so many has a look half-way */
-    ADMITS_PART = 32,        /* what the guard lets in may take one part in so many of the stand */
+    ADMITS_PART = 32,        /* what the guard lets in may take one part in so many of the stall */
 };
 
 /* ---- set's lock held, after a look ----------------------------------------------------------- */
@@ -19,27 +19,27 @@ enum {
 void blocked_cap_let_in(struct vhq_set *s, uint64_t now)
 {
     s->quiet_since_ns = now;
-    s->stands = false;
-    for (const struct vhq *q = s->in_flight; q && !s->stands; q = q->in_flight_next)
-        s->stands = q->stands != STANDS_NOT;
-    if (!s->stands)
+    s->stalled = false;
+    for (const struct vhq *q = s->in_flight; q && !s->stalled; q = q->in_flight_next)
+        s->stalled = q->stall != STALL_NONE;
+    if (!s->stalled)
         s->blocked_since_ns = 0;
 }
 
-void blocked_stand_ends(struct vhq *q)
+void blocked_stall_ends(struct vhq *q)
 {
-    if (unlikely(q->stands == STANDS_GUARDED))
+    if (unlikely(q->stall == STALL_GUARDED))
         q->set->admits = q->set->admitted = 0;
-    q->stands = STANDS_NOT;
+    q->stall = STALL_NONE;
     q->beside = false;
 }
 
-/* What stands may wait for what is buffered, even if other work makes progress. */
+/* What has stalled may wait for what is buffered, even if other work makes progress. */
 void blocked_progress(struct vhq_set *s, uint64_t now)
 {
     bool guarded = false, beside = false;
     for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        guarded |= q->stands == STANDS_GUARDED;
+        guarded |= q->stall == STALL_GUARDED;
         beside |= q->beside;
     }
     blocked_cap_let_in(s, now);
@@ -67,19 +67,19 @@ void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
     s->excused_ns = now;
 }
 
-/* A command could go in a stream whose work stands. */
+/* A command could go in a stream whose work has stalled. */
 static bool blocked_behind(const struct vhq_set *s)
 {
     bool behind = false;
     for (struct vhq *q = s->in_flight; q && !behind; q = q->in_flight_next)
-        behind = q->stands != STANDS_NOT && q->held_since_ns == 0 && ring_head(&q->ring);
+        behind = q->stall != STALL_NONE && q->held_since_ns == 0 && ring_head(&q->ring);
     return behind;
 }
 
 /* What the guard let in has taken its part of the time. */
 static bool blocked_enough(const struct vhq_set *s, uint64_t now)
 {
-    return s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stood_ns;
+    return s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stalled_since_ns;
 }
 
 void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now)
@@ -96,14 +96,14 @@ void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now)
  * a long queue: as much more behind it would make the next look as late as this one, for ever. Or a
  * host function sleeps. So one command is let in, and twice as many each further time, while all of
  * them are taken; while others' work makes progress, it is one each time. They are of streams that
- * stand, and where nothing at all makes progress also of streams with nothing in flight.
+ * stalled, and where nothing at all makes progress also of streams with nothing in flight.
  *
  * While a client above is there and no thread waits for what is let in, that takes a small part of
  * the time without progress: a client that comes then waits for little more than before.
  *
- * Streams that stand may have thousands of commands ahead of all others. So one command of a stream
- * with nothing in flight is let in, too, and the next such one when that is complete: one at a time
- * goes beside what stands, however many streams there are. It is no progress of what stands.
+ * Streams that stalled may have thousands of commands ahead of all others. So one command of a
+ * stream with nothing in flight is let in, too, and the next such one when that is complete: one at
+ * a time goes beside what has stalled, however many streams there are. It is no progress of that.
  */
 static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
@@ -116,10 +116,10 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
         s->blocked_since_ns = s->quiet_since_ns = now;
         s->beat = word_read(s->cfg.shift) / VHQ_SHIFT_PROGRESS;
         s->admits_idle = false;
-        s->stands = true;
+        s->stalled = true;
         for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-            if (q->stands == STANDS_NOT && vhq_in_flight(q))
-                q->stands = STANDS_BLOCKED;
+            if (q->stall == STALL_NONE && vhq_in_flight(q))
+                q->stall = STALL_BLOCKED;
     }
     bool quiet = now - s->quiet_since_ns >= most;
     if (!quiet && (now - s->blocked_since_ns < most || !blocked_behind(s)))
@@ -128,7 +128,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     if (trace_on())
         trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
     if (s->admitted == 0) {
-        s->stood_ns = s->blocked_since_ns;
+        s->stalled_since_ns = s->blocked_since_ns;
         s->admitted_ns = 0;
     }
     s->blocked_since_ns = 0;
@@ -144,8 +144,8 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     s->admits_idle = quiet;
     s->admits_beside = true;
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        if (q->stands != STANDS_NOT || (quiet && vhq_in_flight(q))) {
-            q->stands = STANDS_GUARDED;
+        if (q->stall != STALL_NONE || (quiet && vhq_in_flight(q))) {
+            q->stall = STALL_GUARDED;
             q->beside = false;
         }
         s->admits_beside &= !q->beside;

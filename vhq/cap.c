@@ -500,8 +500,8 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
         area += q->unit[v % UNITS].area_ns;
     }
     const struct unit *last = &q->unit[word % UNITS];
-    if (unlikely(q->set->stands))
-        blocked_stand_ends(q);
+    if (unlikely(q->set->stalled))
+        blocked_stall_ends(q);
     measure_unit(q, word, now);
     /* The least part of an estimate after which something was complete of late: looks begin there.
      * All that is known is that it was not complete at the look before. */
@@ -573,7 +573,7 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
     if (s->blocked_since_ns != 0 && !vhq_in_dispatcher())
         dispatcher_kick(s);
     s->backoff_ns = 0;
-    if (unlikely(s->blocked_since_ns != 0 || s->stands))
+    if (unlikely(s->blocked_since_ns != 0 || s->stalled))
         blocked_progress(s, now);
     if (unlikely(s->trials != 0) && --s->trials == 0)
         measure_above(s);
@@ -664,8 +664,8 @@ void cap_forget(struct vhq *q)
 {
     uint32_t newest = peek(q->newest);
     uint64_t est = peek(q->tail_est_ns), area = q->tail_area_ns;
-    if (q->set->stands)
-        blocked_stand_ends(q);
+    if (q->set->stalled)
+        blocked_stall_ends(q);
     for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;
@@ -689,13 +689,14 @@ void cap_forget(struct vhq *q)
 void tail_mark_or_ask(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = word_read(s->cfg.stands) != 0;
+    bool loose = peek(q->loose_ns) != 0 || peek(q->asks);
+    bool external = word_read(s->cfg.external_waits) != 0;
     lock_none_inside();
-    if ((loose || stands) && s->ops.complete && s->ops.complete(s->user, q, q->desc.stream)) {
+    if ((loose || external) && s->ops.complete && s->ops.complete(s->user, q, q->desc.stream)) {
         set_lock(s);
         cap_complete_all(q, clock_ns());
         set_unlock(s);
-    } else if (s->ops.complete && (stands || (loose && q->desc.kind == VHQ_LEGACY))) {
+    } else if (s->ops.complete && (external || (loose && q->desc.kind == VHQ_LEGACY))) {
         loose_fold(q);
         atomic_store_explicit(&q->asks, true, memory_order_relaxed);
     } else {

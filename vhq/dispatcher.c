@@ -228,7 +228,7 @@ static bool job_may_wait(struct vhq_set *s, const struct job *job)
     if ((job->kind != JOB_RUN && job->kind != JOB_MARK) || likely(!cap_may_lack_room(job->q)))
         return false;
     cap_poll_words(s, clock_ns());
-    return cap_may_lack_room(job->q) && !MUTANT(dispatcher_stands);
+    return cap_may_lack_room(job->q) && !MUTANT(dispatcher_stalls);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

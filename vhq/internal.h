@@ -261,8 +261,8 @@ struct unit {
     uint32_t est_ns, area_ns; /* sums of its commands */
 };
 
-/* Work in flight that stands: since the cap blocked, and since the guard then let commands in. */
-enum stands { STANDS_NOT, STANDS_BLOCKED, STANDS_GUARDED };
+/* Work in flight that has stalled: since the cap blocked, or since the guard then let more in. */
+enum stall { STALL_NONE, STALL_BLOCKED, STALL_GUARDED };
 
 enum running {
     RUN_NONE,
@@ -352,8 +352,8 @@ struct vhq {
     _Atomic uint32_t in_flight; /* on the set's list of that name */
     struct vhq *in_flight_next;
     _Atomic uint32_t polled; /* stands in for the completion word where there is none */
-    uint8_t stands;          /* enum stands */
-    bool beside;             /* a command that the guard let in beside what stands is in flight */
+    uint8_t stall;           /* enum stall */
+    bool beside;             /* a command that the guard let in beside stalled work is in flight */
     struct unit unit[UNITS];
     /* Per unit: what the device had when its marker was placed, the unit included, in steps of
      * AHEAD_NS; 0: it is not measured. And the most parts of the device that one command takes. */
@@ -411,7 +411,7 @@ struct vhq_set {
     _Atomic uint32_t piece_ns;  /* the longest recent command that stood between gates */
     uint32_t share_of;          /* vhq_set_pay_share's `of`; then share_word holds all vHQs */
     bool had_share;             /* share_of was not 0 at some time */
-    bool stand;                 /* see vhq_set_hold_all */
+    bool hold_all;              /* see vhq_set_hold_all */
     _Atomic uint32_t share_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;
@@ -474,16 +474,16 @@ struct vhq_set {
     uint32_t oldest_est_ns, oldest_area_ns;
     uint32_t longest_est_ns;   /* of the oldest unit of each stream */
     bool asking;               /* the driver is asked about the work of some stream */
-    bool stands;               /* the work of some vHQ stands: see enum stands */
-    uint64_t blocked_since_ns; /* since when the cap blocks and some work stands; 0: it does not */
+    bool stalled;              /* the work of some vHQ has stalled: see enum stall */
+    uint64_t blocked_since_ns; /* since when the cap blocks and some work has stalled; 0: none */
     uint64_t quiet_since_ns;   /* since when no work at all makes progress */
     uint32_t beat;             /* cfg.shift / VHQ_SHIFT_PROGRESS at blocked_since_ns */
     uint32_t admits;           /* commands that the progress guard still lets in ... */
-    uint32_t admitted;         /* ... and let in the last time, if what stood then still stands */
-    uint64_t stood_ns;         /* since when that stands; estimates of all that was let in since */
-    uint64_t admitted_ns;
-    bool admits_idle;   /* the guard takes commands of streams with nothing in flight, too */
-    bool admits_part;   /* what it lets in may take a small part of the time since stood_ns */
+    uint32_t admitted;         /* ... and let in the last time, if no stalled work got on */
+    uint64_t stalled_since_ns; /* since when that is so ... */
+    uint64_t admitted_ns;      /* ... and the estimates of all that was let in since */
+    bool admits_idle;          /* the guard takes commands of streams with nothing in flight, too */
+    bool admits_part;          /* what it lets in may take a small part of the time since then */
     bool admits_beside; /* it lets in one of such a stream, and the next when that is complete */
     uint64_t shift_begin_ns; /* shift_update's answer for the last command that looked for room */
     uint64_t shift_end_ns;
@@ -762,7 +762,7 @@ uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now);
 void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now); /* the guard let one in */
 void blocked_cap_let_in(struct vhq_set *s, uint64_t now); /* the cap let a command in */
 void blocked_progress(struct vhq_set *s, uint64_t now);   /* something is complete */
-void blocked_stand_ends(struct vhq *q); /* q made progress, or is gone; only if the set `stands` */
+void blocked_stall_ends(struct vhq *q); /* it got on, or is gone; only if the set is `stalled` */
 /* What was in flight could make no progress since `from`, such as in a hold that stopped the
  * device, too. Each moment is excused once, of holds of several vHQs at a time. */
 void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now);

@@ -82,7 +82,7 @@ void measure_choose_hold(struct vhq *q)
     static const _Atomic uint32_t held = 1;
     const struct vhq_set *s = q->set;
     const _Atomic uint32_t *word = !q->desc.hold ? NULL
-                                   : s->stand    ? &held
+                                   : s->hold_all ? &held
                                    : s->share_of ? &s->share_word
                                                  : q->desc.hold;
     atomic_store_explicit(&q->hold, word, memory_order_relaxed);
@@ -94,10 +94,10 @@ static void hold_all(struct vhq_set *s)
         measure_choose_hold(q);
 }
 
-void vhq_set_hold_all(struct vhq_set *set, bool stand)
+void vhq_set_hold_all(struct vhq_set *set, bool hold)
 {
     set_lock(set);
-    set->stand = stand;
+    set->hold_all = hold;
     hold_all(set);
     set_unlock(set);
 }

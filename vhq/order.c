@@ -340,7 +340,7 @@ static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, cons
 {
     if (!vhq_in_flight(q))
         return s->admits_beside || (s->admits != 0 && s->admits_idle);
-    return s->admits != 0 && q->stands == STANDS_GUARDED;
+    return s->admits != 0 && q->stall == STALL_GUARDED;
 }
 
 /* All of a few streams wait for room. With many, a look at all heads would cost too much. */
@@ -380,7 +380,7 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
     struct ready best_first = {NEVER, 0}, best_early = {NEVER, 0};
     uint64_t best_free = NEVER, best_admitted = NEVER;
     bool rounds = order_rounds(c->s);
-    bool admits = unlikely(c->s->stands) && (c->s->admits_beside || c->s->admits != 0);
+    bool admits = unlikely(c->s->stalled) && (c->s->admits_beside || c->s->admits != 0);
     for (uint32_t i = 0; i < c->s->heads; i++) {
         struct vhq *q = c->s->head[i].q;
         struct slot *slot = ring_head(&q->ring);
@@ -620,7 +620,7 @@ static __attribute__((noinline)) bool order_near(struct scan *c)
     struct slot *slot;
     struct vhq *q;
     const struct slot *full = NULL; /* the first that counts has no room: so none has */
-    if (s->stage != SET_OPEN || s->stands)
+    if (s->stage != SET_OPEN || s->stalled)
         return false;
     near_add(s, &near, 0);
     for (uint32_t i = 0; i < NEAR_LOOKS && (slot = near_next(c, &near, &q)); i++) {
@@ -670,7 +670,7 @@ static bool order_short(struct scan *c)
             return order_near(c);
         if (!order_room(c, q, slot)) {
             /* If the others are plain, none of them may go either. */
-            if (!c->s->plain || c->s->stands || scan_now(c) >= all_due(c->s))
+            if (!c->s->plain || c->s->stalled || scan_now(c) >= all_due(c->s))
                 return order_near(c);
             order_capped(c, slot);
             return true;

@@ -397,7 +397,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
         }
         set->vhqs++;
         DL_APPEND(set->all, q);
-        if (set->stand)
+        if (set->hold_all)
             measure_choose_hold(q);
         set->wordless += !desc->done;
         gaps_of(set, desc);

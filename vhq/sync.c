@@ -289,8 +289,8 @@ static bool sync_complete(struct vhq *q, uint64_t target)
  * A late marker ties streams together: in the legacy stream it follows what the blocking ones have
  * been given, and they follow it; in one of them it follows the legacy stream. What stands there
  * may wait for what the caller, or another thread, does next. So may what shares the hardware queue
- * with it (vhq_config.stands). So the driver is asked, unless there is a marker anyway. Its answer
- * covers what others submit meanwhile, too: after a while the caller has to wait by itself.
+ * with it (vhq_config.external_waits). So the driver is asked, unless there is a marker anyway. Its
+ * answer covers what others submit meanwhile, too: after a while the caller has to wait by itself.
  */
 static void sync_asked(struct vhq *q)
 {
@@ -326,7 +326,8 @@ static void sync_marked(struct vhq *q)
 static void sync_queue(struct vhq *q)
 {
     const struct vhq_set *s = q->set;
-    if ((q->desc.kind != VHQ_NONBLOCKING || word_read(s->cfg.stands) != 0) && s->ops.complete)
+    if ((q->desc.kind != VHQ_NONBLOCKING || word_read(s->cfg.external_waits) != 0) &&
+        s->ops.complete)
         sync_asked(q);
     else
         sync_marked(q);

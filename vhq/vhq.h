@@ -121,8 +121,8 @@ struct vhq_config {
     const _Atomic uint32_t *rings; /* nonzero: any command that counts may have VHQ_PEER. Or NULL */
     /* Nonzero: a stream of the program may stand at a wait that the program ends later, and so may
      * what streams of the same hardware queue are given from then on. So no marker follows what was
-     * submitted before: the driver is asked, if `complete` can. NULL: none stands. */
-    const _Atomic uint32_t *stands;
+     * submitted before: the driver is asked, if `complete` can. NULL: none does. */
+    const _Atomic uint32_t *external_waits;
     /* Shifts that processes take on the device while a client above exists: the place of this one,
      * + VHQ_SHIFT_OF * their number; + VHQ_SHIFT_DOUBLED * how often a shift's length is doubled;
      * + VHQ_SHIFT_PROGRESS, again and again, while others' work gets on; + VHQ_SHIFT_SLICED while
@@ -171,7 +171,7 @@ void vhq_set_park(struct vhq_set *set, bool park);
  * unbounded bits and new vHQs are seen then. 0: that is over. */
 void vhq_set_pay_share(struct vhq_set *set, uint32_t of);
 /* True: all its vHQs that others can hold are held, new ones too, whatever their words say. */
-void vhq_set_hold_all(struct vhq_set *set, bool stand);
+void vhq_set_hold_all(struct vhq_set *set, bool hold);
 /* Has no other process had its turn on the device since then, as far as looks tell? */
 bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns);
 /* Call it from time to time: closes quiet streams off, too, once the set is no longer alone. */

@@ -59,7 +59,7 @@ struct shim_context {
     bool memops;                   /* the driver has accepted a marker here */
     _Atomic uint64_t memops_seen;  /* bits of the memops accepted from the application */
     struct vhq_stats published;    /* what counters.c has counted so far */
-    bool stood;                    /* counters.c: at its last look all in flight stood at gates */
+    bool gated;                    /* counters.c: at its last look all in flight stood at gates */
     bool share_open;               /* tick.c: its vHQs have been opened */
     struct vhq_times times;        /* histograms in the page */
     void *free_next;

@@ -454,10 +454,10 @@ void gates_open_all(void)
     run_out(open_any, 0, RUN_OUT_LOOKS);
 }
 
-static void stand(struct shim_context *ctx, void *stands)
+static void hold_all(struct shim_context *ctx, void *hold)
 {
     if (ctx->set)
-        vhq_set_hold_all(ctx->set, *(const bool *)stands);
+        vhq_set_hold_all(ctx->set, *(const bool *)hold);
 }
 
 /* Lets what the driver has run for up to 20 ms, and lets nothing follow. The 20 ms begin when the
@@ -466,18 +466,18 @@ static void stand(struct shim_context *ctx, void *stands)
 static bool let_out(const struct gates *g)
 {
     static _Atomic bool said;
-    bool stands = true, begun;
+    bool hold = true, begun;
     struct vhq_stats before = {0};
     struct client_lifted lifted;
-    context_each(stand, &stands);
+    context_each(hold_all, &hold);
     context_each(fly, &before);
     lifted = client_hold_lift(g->device, g->level);
     begun = run_out(fly, before.in_flight_now ? before.in_flight_now - 1 : 0, FIRST_LOOKS);
     if (begun)
         run_out(fly, 0, RUN_OUT_LOOKS);
     client_hold_restore(&lifted);
-    stands = false;
-    context_each(stand, &stands);
+    hold = false;
+    context_each(hold_all, &hold);
     if (!atomic_exchange(&said, true))
         log_line(LOG_INFO,
                  "a hold lasted too long: opened the gates for the work that waited at them");

@@ -101,7 +101,7 @@ static int queues_open(struct shim_context *ctx)
                              .shift =
                                  MUTANT(shifts_unknown) ? NULL : client_shift_word(ctx->gpu->index),
                              .rings = &memory_seen_elsewhere,
-                             .stands = MUTANT(marker_stands) ? NULL : &external_wait_seen,
+                             .external_waits = MUTANT(marker_stalls) ? NULL : &external_wait_seen,
                              .beside = client_beside_word(),
                              .marks_apart_ns = gates_marks_apart_ns(ctx->gpu),
                              .untried = true,

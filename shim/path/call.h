@@ -119,7 +119,7 @@ static inline struct shim_stream *call_stream(CUstream *stream, bool ptds)
 CUresult call_sync(struct call *c, struct shim_stream *s);
 
 /* Notes that a stream is about to wait for something that comes later, from this program or another
- * one. The word is not 0 from then on (vhq_config.stands). */
+ * one. The word is not 0 from then on (vhq_config.external_waits). */
 extern _Atomic uint32_t external_wait_seen;
 void external_wait_note(void);
 static inline bool external_wait_ever(void)

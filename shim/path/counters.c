@@ -26,15 +26,15 @@ static uint64_t gated_ns(struct shim_context *ctx, const struct vhq_stats *now)
 {
     const struct vhq_stats *before = &ctx->published;
     const uint64_t tick_ns = CLIENT_TICK_MS * NS_PER_MS;
-    bool stands = client_held(ctx->gpu->index, level_lowest()) &&
-                  atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
-                  now->in_flight_ns != 0 && !MUTANT(gated_unheld),
-         stood = ctx->stood;
+    bool gated = client_held(ctx->gpu->index, level_lowest()) &&
+                 atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
+                 now->in_flight_ns != 0 && !MUTANT(gated_unheld),
+         was_gated = ctx->gated;
     uint64_t ns = now->at_ns - before->at_ns;
-    ctx->stood = stands;
-    if (!stands || now->total_held_ns != before->total_held_ns)
+    ctx->gated = gated;
+    if (!gated || now->total_held_ns != before->total_held_ns)
         return 0;
-    return stood || ns < tick_ns ? ns : tick_ns;
+    return was_gated || ns < tick_ns ? ns : tick_ns;
 }
 
 static void publish_queues(struct shim_context *ctx, struct page_counters *c)

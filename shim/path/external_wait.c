@@ -1,6 +1,6 @@
 /*
  * external_wait.c - waits for something outside the process (see external_wait.h). One event in
- * front of the wait and one behind it tell whether the stream stands at it. One watch serves all
+ * front of the wait and one behind it tell whether the stream waits there. One watch serves all
  * waits of its stream that are not over.
  */
 #include "shim/path/external_wait.h"
@@ -30,7 +30,7 @@ struct watch {
     CUevent before, after;
     const void *thread; /* id of a thread or host function that waits; NULL: two events tell */
     bool over;          /* under the lock; it ended while another thread looked at it */
-    uint32_t standing;  /* bits of the devices on which the scheduler knows that it stands */
+    uint32_t stalled;   /* bits of the devices on which the scheduler knows that it waits */
     uint64_t progress;
 };
 
@@ -43,10 +43,10 @@ static _Atomic uint32_t follows[PAGE_DEVICES];
 
 /* ---- one watch, by its owner ----------------------------------------------------------------- */
 
-static void watch_stand(struct watch *w, uint32_t devices)
+static void watch_stalled(struct watch *w, uint32_t devices)
 {
-    uint32_t change = w->standing ^ devices;
-    w->standing = devices;
+    uint32_t change = w->stalled ^ devices;
+    w->stalled = devices;
     for (int dev = 0; change >> dev; dev++)
         if (change >> dev & 1)
             client_note_wait(dev, client_level(), devices >> dev & 1);
@@ -79,7 +79,7 @@ void external_wait_across(int device, int source)
 
 static void watch_end(struct watch *w)
 {
-    watch_stand(w, 0);
+    watch_stalled(w, 0);
     if (w->before)
         REAL(cuEventDestroy_v2)(w->before);
     if (w->after)
@@ -133,7 +133,7 @@ struct watch *external_wait_begin(CUstream handle)
     pthread_mutex_unlock(&lock);
     if (!w)
         return NULL;
-    watch_stand(w, 0);
+    watch_stalled(w, 0);
     /* An earlier event stays: the watch then spans both waits. */
     if (w->before || record(w, &w->before))
         return w;
@@ -143,7 +143,7 @@ struct watch *external_wait_begin(CUstream handle)
 
 struct watch *external_wait_begin_context(struct shim_context *ctx)
 {
-    /* Choose a stream that shows whether all of the context stands. Best is a nonblocking one: its
+    /* Choose a stream that shows whether all of the context waits. Best is a nonblocking one: its
      * events tie no other streams together. */
     CUstream found = NULL;
     pthread_mutex_lock(&ctx->lock);
@@ -216,13 +216,13 @@ static bool watch_look(struct watch *w, bool tracked)
     uint64_t progress = atomic_load_explicit(&schedule_progress, memory_order_relaxed);
     uint32_t own = device_bit(w->ctx->gpu->index);
     if (w->progress != progress)
-        watch_stand(w, tracked ? w->standing & own : 0);
+        watch_stalled(w, tracked ? w->stalled & own : 0);
     w->progress = progress;
     if (!w->thread && REAL(cuEventQuery)(w->before) == CUDA_ERROR_NOT_READY)
         return false;
     if (!w->thread && REAL(cuEventQuery)(w->after) != CUDA_ERROR_NOT_READY)
         return true;
-    watch_stand(w, followers(own));
+    watch_stalled(w, followers(own));
     return false;
 }
 
@@ -241,16 +241,16 @@ void external_wait_asked(const struct shim_context *ctx)
 
 static void asked_look(void)
 {
-    static struct watch asking; /* it has no stream, only `progress` and `standing` */
+    static struct watch asking; /* it has no stream, only `progress` and `stalled` */
     static uint32_t since;      /* ticks in which no thread has asked */
     uint32_t devices =
         atomic_load_explicit(&asked, memory_order_relaxed) ? atomic_exchange(&asked, 0) : 0;
     uint64_t progress = atomic_load_explicit(&schedule_progress, memory_order_relaxed);
     since = devices ? 0 : since + 1;
     if (progress != asking.progress || since > ASKED_TICKS)
-        watch_stand(&asking, 0);
+        watch_stalled(&asking, 0);
     else if (devices)
-        watch_stand(&asking, asking.standing | followers(devices));
+        watch_stalled(&asking, asking.stalled | followers(devices));
     asking.progress = progress;
 }
 

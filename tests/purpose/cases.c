@@ -315,7 +315,7 @@ static const struct named {
      {.open = "d",
       .jobs = 1,
       .job =
-          {{.us = {10000}, .cycle = 1, .blocks = FULL, .streams = 3, .stands = true, .weight = 1}},
+          {{.us = {10000}, .cycle = 1, .blocks = FULL, .streams = 3, .stalls = true, .weight = 1}},
       .service = SERVICE_OF(0, sync)}},
     {"solo_short_in_turn", {SOLO(short_in_turn), .service = RESTS}},
     {"solo_short_in_turn_with_gates", {SOLO(short_in_turn), .gates = true, .service = RESTS}},

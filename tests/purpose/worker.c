@@ -201,7 +201,7 @@ static void job_run(const struct job *j)
     streams_open(j->streams, j->per_thread);
     for (uint32_t i = 0; i < j->streams; i++)
         lane_open(j, &lane[i], i);
-    if (j->stands)
+    if (j->stalls)
         job_stand(j);
     self.record->begun_ns = clock_ns();
     for (uint32_t i = 0; clock_ns() < end_ns; i = (i + 1) % j->streams)

@@ -275,7 +275,7 @@ static void job_print(const struct job *j, const struct workload *w, struct text
         say(t, " in the per-thread stream");
     if (j->come_and_go)
         say(t, " in streams that come and go");
-    if (j->stands)
+    if (j->stalls)
         say(t, " beside what waits for good");
     if (j->graph)
         say(t, " in graphs of %u", j->graph);

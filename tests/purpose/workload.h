@@ -76,7 +76,7 @@ struct job {
     bool quiet;          /* no parameter tells how long a kernel will run */
     bool per_thread;     /* uses the thread's default stream, and only that */
     bool come_and_go;    /* a stream is made for each launch, and destroyed after it */
-    bool stands;         /* as much work as the cap takes waits for a word that is never written */
+    bool stalls;         /* as much work as the cap takes waits for a word that is never written */
     uint32_t sync_every; /* launches between synchronisations; 0: never */
     uint32_t graph;      /* kernels of a graph; 0: single launches */
     uint32_t copy_kb;    /* copies of this size every 16 launches, in both directions; 0: none */

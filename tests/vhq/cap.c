@@ -1,5 +1,5 @@
 /*
- * cap.c - how much may be in flight. Where it matters the clock stands, so that only the test
+ * cap.c - how much may be in flight. Where it matters the clock is stopped, so that only the test
  * decides how much credit there is for time that has passed.
  */
 #include "tests/vhq/capped.h"

@@ -1,4 +1,4 @@
-/* gaps.c - what may be in flight while no request is due, on a clock that stands. */
+/* gaps.c - what may be in flight while no request is due, on a stopped clock. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"

@@ -1,6 +1,6 @@
 /*
- * gate.c - where gates go, and how deep the cap is because of them. The clock stands: only what the
- * test completes leaves the device.
+ * gate.c - where gates go, and how deep the cap is because of them. The clock is stopped: only what
+ * the test completes leaves the device.
  */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /*
- * guard.c - what the progress guard lets in although there is no room. The clock stands where it
- * matters.
+ * guard.c - what the progress guard lets in although there is no room. The clock is stopped
+ * where it matters.
  */
 #include "tests/vhq/capped.h"
 
@@ -50,7 +50,7 @@ Test(guard, admits_doubling_numbers_while_nothing_progresses)
 
 enum { STANDS_MS = 110 };
 
-/* Of two seconds in which work stands, the guard lets in at most one `part`th. */
+/* Of two seconds in which work has stalled, the guard lets in at most one `part`th. */
 static void lets_in_a_part(struct world *w, int a, uint32_t part)
 {
     dispatcher_is_blocked(w);
@@ -154,7 +154,7 @@ Test(guard, admits_one_long_command_each_time)
     world_free(w);
 }
 
-/* The stream that stands may have thousands of commands, called before those of other streams. */
+/* The stream that stalled may have thousands of commands, called before those of other streams. */
 Test(guard, admits_one_command_of_idle_stream_beside_stalled_one)
 {
     struct world *w = capped(100, 32);
@@ -181,20 +181,20 @@ Test(guard, admits_one_command_of_idle_stream_beside_stalled_one)
 
 /* A stream has commands in flight that stand, and more behind them. One command waits in each of
  * `n` other streams. The guard has let in once. */
-static struct world *one_stands(int *stands, int *other, int n)
+static struct world *one_stalled(int *stalled, int *other, int n)
 {
     struct world *w = capped(100, 32);
-    *stands = world_stream(w, VHQ_NONBLOCKING);
+    *stalled = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 8; i++)
-        launch(w, *stands, 100);
+        launch(w, *stalled, 100);
     for (int i = 0; i < n; i++)
         launch(w, other[i] = world_stream(w, VHQ_NONBLOCKING), 100);
     dispatcher_looks(w);
     clock_advance(60 * 1000);
-    WAIT_FOR(in_device(w, *stands) == 2);
+    WAIT_FOR(in_device(w, *stalled) == 2);
     dispatcher_is_blocked(w);
     clock_advance(110 * 1000000);
-    WAIT_FOR(in_device(w, *stands) == 3 && in_device(w, other[0]) == 1);
+    WAIT_FOR(in_device(w, *stalled) == 3 && in_device(w, other[0]) == 1);
     dispatcher_looks(w); /* the marker follows */
     return w;
 }
@@ -203,8 +203,8 @@ static struct world *one_stands(int *stands, int *other, int n)
 Test(guard, admits_next_idle_stream_when_previous_completes)
 {
     enum { N = 20 };
-    int stands, other[N];
-    struct world *w = one_stands(&stands, other, N);
+    int stalled, other[N];
+    struct world *w = one_stalled(&stalled, other, N);
     for (int i = 0; i < N; i++) {
         for (int looks = 0; in_device(w, other[i]) == 0; looks++) {
             cr_assert_lt(looks, 4);
@@ -215,7 +215,7 @@ Test(guard, admits_next_idle_stream_when_previous_completes)
             cr_assert_eq(in_device(w, other[later]), 0);
         cr_assert(device_step(w, other[i]));
     }
-    cr_assert_eq(in_device(w, stands), 3);
+    cr_assert_eq(in_device(w, stalled), 3);
     cr_assert_eq(w->set->past.guard_lifts, 1);
     settle(w);
     world_free(w);
@@ -224,9 +224,9 @@ Test(guard, admits_next_idle_stream_when_previous_completes)
 /* The stream that stood made progress, so the cap is back. */
 Test(guard, progress_of_stalled_stream_restores_the_cap)
 {
-    int stands, other[3];
-    struct world *w = one_stands(&stands, other, 3);
-    device_step(w, stands);
+    int stalled, other[3];
+    struct world *w = one_stalled(&stalled, other, 3);
+    device_step(w, stalled);
     dispatcher_looks(w);
     cr_assert(device_step(w, other[0]));
     for (int i = 0; i < 3; i++)
@@ -238,16 +238,16 @@ Test(guard, progress_of_stalled_stream_restores_the_cap)
 
 Test(guard, removal_of_stalled_stream_restores_the_cap)
 {
-    int stands, other[3];
-    struct world *w = one_stands(&stands, other, 3);
+    int stalled, other[3];
+    struct world *w = one_stalled(&stalled, other, 3);
     dispatcher_looks(w);
     pthread_mutex_lock(&w->set->lock);
-    cap_forget(w->stream[stands].q);
+    cap_forget(w->stream[stalled].q);
     pthread_mutex_unlock(&w->set->lock);
     cr_assert(device_step(w, other[0]));
     for (int i = 0; i < 3; i++)
         dispatcher_looks(w);
-    cr_assert_eq(in_device(w, stands), 3);
+    cr_assert_eq(in_device(w, stalled), 3);
     cr_assert_eq(in_device(w, other[1]), 1, "the cap is the next one's");
     settle(w);
     world_free(w);
@@ -267,34 +267,34 @@ static void goes_on(struct world *w, int stream)
 /* A thread may wait until what is behind the standing command is submitted, and then end it. */
 Test(guard, admits_more_of_stalled_stream_beside_running_one)
 {
-    int stands, other[1];
-    struct world *w = one_stands(&stands, other, 1);
+    int stalled, other[1];
+    struct world *w = one_stalled(&stalled, other, 1);
     for (int i = 0; i < 350; i++) {
         goes_on(w, other[0]);
         cr_assert_eq(in_device(w, other[0]), 1);
     }
-    cr_assert_eq(in_device(w, stands), 8, "%u", in_device(w, stands));
+    cr_assert_eq(in_device(w, stalled), 8, "%u", in_device(w, stalled));
     settle(w);
     world_free(w);
 }
 
-/* As above, but the other stream needs no guard: what stands leaves most of the device free. */
+/* As above, but the other stream needs no guard: stalled work leaves most of the device free. */
 Test(guard, admits_more_of_stalled_stream_while_others_have_room)
 {
     struct world *w = capped(100, 32);
-    int stands = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int stalled = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 8; i++)
-        world_call(w, &(struct call){.stream = stands, .est_ns = 100 * 1000, .eighths = 1});
+        world_call(w, &(struct call){.stream = stalled, .est_ns = 100 * 1000, .eighths = 1});
     clock_advance(60 * 1000);
     dispatcher_looks(w);
-    cr_assert_eq(in_device(w, stands), 2);
+    cr_assert_eq(in_device(w, stalled), 2);
     launch(w, other, 100);
     launch(w, other, 100);
     for (int i = 0; i < 500; i++) {
         goes_on(w, other);
         cr_assert_leq(in_device(w, other), 2, "%u", in_device(w, other));
     }
-    cr_assert_eq(in_device(w, stands), 8, "%u", in_device(w, stands));
+    cr_assert_eq(in_device(w, stalled), 8, "%u", in_device(w, stalled));
     settle(w);
     world_free(w);
 }
@@ -304,8 +304,8 @@ Test(guard, admits_nothing_when_stalled_stream_has_no_more)
 {
     struct vhq_stats st;
     struct world *w = capped(100, 32);
-    int stands = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
-    launch(w, stands, 100);
+    int stalled = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, stalled, 100);
     for (int i = 0; i < 8; i++)
         launch(w, other, 100);
     clock_advance(110 * 1000);
@@ -324,8 +324,8 @@ Test(guard, admits_nothing_when_stalled_stream_has_no_more)
  * of another stream went between any two of theirs. */
 Test(guard, completion_of_admitted_command_keeps_doubling)
 {
-    int stands, other[3];
-    struct world *w = one_stands(&stands, other, 3);
+    int stalled, other[3];
+    struct world *w = one_stalled(&stalled, other, 3);
     cr_assert(device_step(w, other[0]));
     dispatcher_looks(w);
     dispatcher_looks(w);
@@ -333,28 +333,28 @@ Test(guard, completion_of_admitted_command_keeps_doubling)
     for (uint32_t in = 5; in <= 9; in += 4) {
         dispatcher_is_blocked(w);
         clock_advance(110 * 1000000);
-        WAIT_FOR(in_device(w, stands) >= (in < 8 ? in : 8));
+        WAIT_FOR(in_device(w, stalled) >= (in < 8 ? in : 8));
         dispatcher_looks(w);
-        cr_assert_eq(in_device(w, stands), in < 8 ? in : 8, "%u", in_device(w, stands));
+        cr_assert_eq(in_device(w, stalled), in < 8 ? in : 8, "%u", in_device(w, stalled));
     }
     settle(w);
     world_free(w);
 }
 
 /* The guard let in as many as there were, and more. */
-static struct world *more_admitted_than_there_are(int *stands)
+static struct world *more_admitted_than_there_are(int *stalled)
 {
     struct world *w = capped(100, 32);
-    *stands = world_stream(w, VHQ_NONBLOCKING);
+    *stalled = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 4; i++)
-        launch(w, *stands, 100);
+        launch(w, *stalled, 100);
     dispatcher_looks(w);
     clock_advance(60 * 1000);
-    WAIT_FOR(in_device(w, *stands) == 2);
+    WAIT_FOR(in_device(w, *stalled) == 2);
     for (uint32_t in = 3; in <= 4; in++) {
         dispatcher_is_blocked(w);
         clock_advance(110 * 1000000);
-        WAIT_FOR(in_device(w, *stands) == in);
+        WAIT_FOR(in_device(w, *stalled) == in);
         dispatcher_looks(w);
     }
     return w;
@@ -363,11 +363,11 @@ static struct world *more_admitted_than_there_are(int *stands)
 /* The next command has to wait for the guard anew. */
 Test(guard, removal_of_stalled_stream_cancels_admissions)
 {
-    int stands;
-    struct world *w = more_admitted_than_there_are(&stands);
+    int stalled;
+    struct world *w = more_admitted_than_there_are(&stalled);
     int other = world_stream(w, VHQ_NONBLOCKING);
     pthread_mutex_lock(&w->set->lock);
-    cap_forget(w->stream[stands].q);
+    cap_forget(w->stream[stalled].q);
     pthread_mutex_unlock(&w->set->lock);
     for (int i = 0; i < 3; i++)
         launch(w, other, 100);

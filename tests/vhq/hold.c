@@ -49,7 +49,7 @@ Test(hold, vhq_set_stand_stops_old_and_new_streams)
     world_free(w);
 }
 
-/* The clock stands: neither the length of the hold nor the time since its end matters. */
+/* The clock is stopped: neither the length of the hold nor the time since its end matters. */
 Test(hold, buffered_command_goes_at_first_look_after_release)
 {
     clock_freeze();
@@ -383,7 +383,7 @@ Test(hold, uncopyable_call_waits_for_its_turn)
     world_free(w);
 }
 
-/* The clock stands: the cap lifts where nothing progresses for a tenth of a second. */
+/* The clock is stopped: the cap lifts where nothing progresses for a tenth of a second. */
 Test(hold, turn_waits_for_room_and_takes_it)
 {
     clock_freeze();

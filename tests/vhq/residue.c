@@ -1,6 +1,6 @@
 /*
  * residue.c - what the device still has to do, by the estimates, before another process can have
- * it. The clock stands.
+ * it. The clock is stopped.
  */
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-/* shift.c - processes that share the device by the clock. The clock of the tests stands. */
+/* shift.c - processes that share the device by the clock. The clock of the tests is stopped. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"

@@ -38,11 +38,11 @@ Test(sync, puts_one_marker_behind_uncounted_commands)
 
 /* ---- while a stream may stand at a wait, and others behind it -------------------------------- */
 
-static const _Atomic uint32_t stands = 1;
+static const _Atomic uint32_t external_waits = 1;
 
 Test(sync, asks_driver_instead_of_marking_during_open_wait)
 {
-    struct world *w = world_new_asked(&(struct vhq_config){.stands = &stands});
+    struct world *w = world_new_asked(&(struct vhq_config){.external_waits = &external_waits});
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 5);
     device_finish(w);
@@ -55,7 +55,8 @@ Test(sync, asks_driver_instead_of_marking_during_open_wait)
 /* The commands in the way of `next` have no marker, and get none. */
 Test(sync, dispatcher_asks_driver_during_open_wait)
 {
-    struct world *w = world_new_asked(&(struct vhq_config){.budget_us = 200, .stands = &stands});
+    struct world *w =
+        world_new_asked(&(struct vhq_config){.budget_us = 200, .external_waits = &external_waits});
     for (int i = 0; i < 3; i++)
         launch(w, world_stream(w, VHQ_NONBLOCKING), 45);
     int next = launch(w, world_stream(w, VHQ_NONBLOCKING), 150);

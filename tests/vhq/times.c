@@ -1,4 +1,4 @@
-/* times.c - how long holds last, and how soon the device has stopped, on a clock that stands. */
+/* times.c - how long holds last, and how soon the device has stopped, on a stopped clock. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"

@@ -214,7 +214,7 @@
     X(marker_lost, "one marker in eight is never written")                                         \
     X(copy_whole, "a long copy goes as one command")                                               \
     X(stream_uncounted, "the cap does not count launches")                                         \
-    X(pieces_uncounted,                                                                            \
+    X(ungated_uncounted,                                                                           \
       "the cap lets several streams each have a long kernel in flight between gates")              \
     X(long_forgotten, "the cap forgets an unexpectedly long kernel before the next one comes")     \
     X(left_uncounted, "the cap does not count what an ended stream has in flight")                 \

@@ -361,7 +361,7 @@ static void loose_fold(struct vhq *q)
     q->tail_counted += n;
     atomic_store_explicit(&q->tail_wide, VHQ_PARTS, memory_order_relaxed);
     if (unlikely(gate_used(q->set)))
-        gate_count(q, VHQ_GATED, ns); /* no piece: it had no gates */
+        gate_count(q, VHQ_GATED, ns); /* not ungated_ns: it had no gates */
     loose_end(q);
 }
 

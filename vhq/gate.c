@@ -7,9 +7,9 @@
  * flight, but on how much lies between two gates: `gate_spacing` of estimated work, shared among
  * the streams that have something in flight.
  *
- * Each stream has a piece in front of its gate that no hold stops any more. The pieces of several
- * streams run one after another, unless they fit side by side. So where pieces are long commands,
- * one goes beside other streams by the strict cap.
+ * No hold stops what a stream has in front of its next gate any more. Such work of several streams
+ * runs one after another, unless it fits side by side. So where commands are long, one goes beside
+ * other streams by the strict cap.
  *
  * A gate that is due goes in front of the next command, not behind the last one. Only then is it
  * known that the next one does not overlap with its predecessor (VHQ_OVERLAPS), and a stream
@@ -21,15 +21,15 @@
 
 enum {
     ALONE_NS = 1000000, /* between two gates without a client above */
-    PIECE_BACK = 64,    /* gates after which a long command no longer counts */
+    LONGEST_BACK = 64,  /* gates after which a long command no longer counts */
 };
 
 void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns)
 {
     struct vhq_set *s = q->set;
-    /* A graph with gates of its own is no piece. */
-    if (est_ns > peek(s->piece_ns) && !(flags & VHQ_GATED))
-        atomic_store_explicit(&s->piece_ns, est_ns, memory_order_relaxed);
+    /* A graph with gates of its own can be stopped within. */
+    if (est_ns > peek(s->ungated_ns) && !(flags & VHQ_GATED))
+        atomic_store_explicit(&s->ungated_ns, est_ns, memory_order_relaxed);
     q->gate_est_ns += est_ns;
     uint32_t streams = peek(s->in_flight_count);
     uint64_t budget = peek(s->budget_ns),
@@ -42,8 +42,8 @@ void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns)
 
 bool gate_sum_over(const struct vhq_set *s, uint32_t streams)
 {
-    return cap_client_above(s) && streams * (uint64_t)peek(s->piece_ns) > peek(s->budget_ns) &&
-           !MUTANT(pieces_uncounted);
+    return cap_client_above(s) && streams * (uint64_t)peek(s->ungated_ns) > peek(s->budget_ns) &&
+           !MUTANT(ungated_uncounted);
 }
 
 bool gate_others_over(const struct vhq *q)
@@ -64,8 +64,8 @@ void gate_place_due(struct vhq *q, uint16_t flags)
     if (placed) {
         bump(q->gates, 1u);
         q->gate_est_ns = 0;
-        uint32_t piece = peek(s->piece_ns);
-        atomic_store_explicit(&s->piece_ns, piece - piece / PIECE_BACK, memory_order_relaxed);
+        uint32_t ns = peek(s->ungated_ns);
+        atomic_store_explicit(&s->ungated_ns, ns - ns / LONGEST_BACK, memory_order_relaxed);
     }
     atomic_store_explicit(&q->gate_state, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);
 }

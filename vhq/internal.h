@@ -406,12 +406,12 @@ struct vhq_set {
     _Atomic uint64_t budget_ns;        /* the budget divided by the scale: see measure.c */
     _Atomic uint32_t loose_most_ns;    /* the bound on loose work, likewise */
     _Atomic uint32_t loose_unit_ns;
-    _Atomic uint32_t beside;    /* *cfg.beside when they were divided */
-    _Atomic uint32_t mark_last; /* see vhq_set_mark_last */
-    _Atomic uint32_t piece_ns;  /* the longest recent command that stood between gates */
-    uint32_t share_of;          /* vhq_set_pay_share's `of`; then share_word holds all vHQs */
-    bool had_share;             /* share_of was not 0 at some time */
-    bool hold_all;              /* see vhq_set_hold_all */
+    _Atomic uint32_t beside;     /* *cfg.beside when they were divided */
+    _Atomic uint32_t mark_last;  /* see vhq_set_mark_last */
+    _Atomic uint32_t ungated_ns; /* the longest recent command: a hold cannot stop it at a gate */
+    uint32_t share_of;           /* vhq_set_pay_share's `of`; then share_word holds all vHQs */
+    bool had_share;              /* share_of was not 0 at some time */
+    bool hold_all;               /* see vhq_set_hold_all */
     _Atomic uint32_t share_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;

@@ -16,6 +16,8 @@ import sys
 
 KINDS = ("pass", "fail", "error", "skip", "ended", "absent")
 ABSENT = "absent", ""
+# from where on numpy speaks of an array's numbers: before it the shapes and types are told
+ARRAYS = re.compile(r"^(Mismatched elements|\S+ (location|values) mismatch:).*", re.M | re.S)
 NUMBERS = re.compile(r"(?:[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)[\s,j]*)+", re.I)
 
 
@@ -29,12 +31,16 @@ def outcomes(path):
             for row in rows if row["test"] and "outcome" in row}
 
 
+def less_numbers(text):
+    return NUMBERS.sub("0", ARRAYS.sub("", text))
+
+
 def same(one, other):
     """So are two assertions that fail, of which only the numbers differ."""
     if one == other or not all(outcome == "fail" and text.startswith("AssertionError")
                                for outcome, text in (one, other)):
         return one == other
-    return NUMBERS.sub("0", one[1]) == NUMBERS.sub("0", other[1])
+    return less_numbers(one[1]) == less_numbers(other[1])
 
 
 def cause(text):

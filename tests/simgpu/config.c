@@ -40,6 +40,7 @@ Test(config, defaults_are_as_documented)
     cr_expect_eq(c->sms, 108);
     cr_expect_eq(c->memory_percent, 0);
     cr_expect_eq(c->link_percent, 90);
+    cr_expect_eq(c->within_gbps, 25);
     cr_expect_eq(c->speed, 1.0);
     cr_expect_eq(c->timeslice_us, 2000);
     cr_expect_eq(c->switch_us, 20);

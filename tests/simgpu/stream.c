@@ -121,6 +121,39 @@ Test(stream, elapsed_time_is_the_modelled_time_of_the_kernels_between)
     cr_expect_eq(ms, 4.0f, "%f ms: each begins at the modelled end of the one before", ms);
 }
 
+static void open_within_400_gbps(void)
+{
+    setenv("SIMGPU_WITHIN_GBPS", "400", 1);
+    sim_open();
+}
+
+Test(stream_within, copy_within_the_device_has_its_own_speed, .init = open_within_400_gbps,
+     .fini = sim_close)
+{
+    enum { BYTES = 8000000, LINK_US = 320, WITHIN_US = 20, LATENCY_US = 2 };
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    CUevent marks[3] = {event(), event(), event()};
+    CUdeviceptr x, y;
+    float within_ms = 0, link_ms = 0;
+    void *host;
+    CHECK(cuMemAlloc(&x, BYTES));
+    CHECK(cuMemAlloc(&y, BYTES));
+    CHECK(cuMemAllocHost(&host, BYTES));
+    CHECK(cuLaunchHostFunc(s, block, NULL)); /* until all are queued */
+    CHECK(cuEventRecord(marks[0], s));
+    CHECK(cuMemcpyDtoDAsync(y, x, BYTES, s));
+    CHECK(cuEventRecord(marks[1], s));
+    CHECK(cuMemcpyDtoHAsync(host, y, BYTES, s));
+    CHECK(cuEventRecord(marks[2], s));
+    atomic_store(&let_go, true);
+    CHECK(cuEventSynchronize(marks[2]));
+    CHECK(cuEventElapsedTime(&within_ms, marks[0], marks[1]));
+    CHECK(cuEventElapsedTime(&link_ms, marks[1], marks[2]));
+    CHECK(cuMemFreeHost(host));
+    cr_expect_float_eq(link_ms * 1000, LINK_US + LATENCY_US, 0.1, "%f ms", link_ms);
+    cr_expect_float_eq(within_ms * 1000, WITHIN_US + LATENCY_US, 0.1, "%f ms", within_ms);
+}
+
 Test(stream, destroyed_stream_finishes_its_pending_work)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);

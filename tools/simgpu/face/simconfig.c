@@ -36,6 +36,7 @@ static const struct variable variables[] = {
     {"SM_SHARE", INTEGER, AT(sm_share), 1, 100, 100, NULL},
     {"MEMORY_PERCENT", INTEGER, AT(memory_percent), 0, 10000, 0, NULL},
     {"LINK_PERCENT", INTEGER, AT(link_percent), 50, 100, 90, NULL},
+    {"WITHIN_GBPS", INTEGER, AT(within_gbps), 1, 10000, 25, NULL},
     {"SPEED", REAL, AT(speed), 0.001, 1000, 1, NULL},
     {"TIMESLICE_US", INTEGER, AT(timeslice_us), 50, 1000000, 2000, NULL},
     {"SWITCH_US", INTEGER, AT(switch_us), 0, 100000, 20, NULL},

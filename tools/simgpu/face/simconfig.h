@@ -38,6 +38,7 @@ struct sim_config {
     int sms;             /* SIMGPU_SMS: per device */
     int sm_share;        /* SIMGPU_SM_SHARE: percent of them that a context of this process has */
     int link_percent;    /* SIMGPU_LINK_PERCENT: of its speed, for each direction while both work */
+    int within_gbps;     /* SIMGPU_WITHIN_GBPS: GB/s of copies and memsets within a device */
     int memory_percent;  /* SIMGPU_MEMORY_PERCENT: of the bandwidth, for kernels on all SMs */
     double speed;        /* SIMGPU_SPEED: modelled durations are divided by it */
     int timeslice_us;    /* SIMGPU_TIMESLICE_US */

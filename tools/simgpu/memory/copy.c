@@ -25,11 +25,11 @@ enum {
     ARG_DEVICE = 10
 }; /* indices of u64 behind the transfer: the staging buffer, and which ends to check */
 enum { DST_DEVICE = 1, SRC_DEVICE = 2 };
-enum { COPY_FIXED_NS = 2000, COPY_BYTES_PER_US = 25000 };
+enum { COPY_FIXED_NS = 2000, LINK_GBPS = 25 };
 
-uint64_t copy_cost_ns(size_t bytes)
+uint64_t copy_cost_ns(size_t bytes, bool within)
 {
-    return COPY_FIXED_NS + (uint64_t)bytes * 1000 / COPY_BYTES_PER_US;
+    return COPY_FIXED_NS + bytes / (uint64_t)(within ? config_get()->within_gbps : LINK_GBPS);
 }
 
 #define MAX_PITCH ((size_t)2147483647) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
@@ -171,12 +171,14 @@ static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const str
                       struct work *w)
 {
     static const char *const names[2][2] = {{"copy_htoh", "copy_htod"}, {"copy_dtoh", "copy_dtod"}};
+    size_t bytes = p->WidthInBytes * p->Height * p->Depth;
+    bool within = src->device == dst->device;
     *w = (struct work){.kind = WORK_COPY,
                        .name = names[src->device][dst->device],
-                       .engine = src->device == dst->device ? ENGINE_WITHIN
-                                 : dst->device              ? ENGINE_TO_DEVICE
-                                                            : ENGINE_TO_HOST,
-                       .cost_ns = copy_cost_ns(p->WidthInBytes * p->Height * p->Depth),
+                       .engine = within        ? ENGINE_WITHIN
+                                 : dst->device ? ENGINE_TO_DEVICE
+                                               : ENGINE_TO_HOST,
+                       .cost_ns = copy_cost_ns(bytes, within),
                        .effect = copy_effect,
                        .blob = (void *)p,
                        .blob_bytes = sizeof(*p),

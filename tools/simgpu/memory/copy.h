@@ -35,8 +35,9 @@ enum copy_mode {
     COPY_GRAPH, /* a node: memory is touched when the graph runs */
 };
 
-/* How long a copy or memset of so many bytes takes on the device: latency plus transfer. */
-uint64_t copy_cost_ns(size_t bytes);
+/* How long a copy or memset of so many bytes takes on the device: latency plus transfer. `within`:
+ * it stays within a device or the host. */
+uint64_t copy_cost_ns(size_t bytes, bool within);
 /* Checks a copy as the driver does, and builds its work without staging. blob points to `p`, so a
  * captured copy can be asked for its parameters. */
 CUresult copy_work(const struct sim_context *ctx, const CUDA_MEMCPY3D *p, struct work *w);

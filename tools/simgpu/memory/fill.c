@@ -68,7 +68,7 @@ CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w)
         return CUDA_ERROR_INVALID_VALUE;
     *w = (struct work){.kind = WORK_COPY,
                        .name = "memset",
-                       .cost_ns = copy_cost_ns(row * p->height),
+                       .cost_ns = copy_cost_ns(row * p->height, true),
                        .effect = fill_effect,
                        .node_type = CU_GRAPH_NODE_TYPE_MEMSET};
     const uint64_t args[] = {p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};

@@ -70,28 +70,21 @@ void bare_device(int fd, uint32_t slot, uint8_t number)
     bare_send(fd, &m);
 }
 
-static int receive(int fd, union message *m)
-{
-    int page, rc = message_receive(fd, TO_CLIENT, m, &page);
-
-    if (page >= 0)
-        close(page);
-    return rc;
-}
-
-int bare_wait(int fd, enum message_type type, union message *out)
+int bare_wait_page(int fd, enum message_type type, union message *out, int *page)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     union message m;
 
     for (;;) {
-        int rc = receive(fd, &m);
+        int rc = message_receive(fd, TO_CLIENT, &m, page);
 
         if (rc == 0 && m.header.type == type) {
             if (out)
                 *out = m;
             return 0;
         }
+        if (*page >= 0)
+            close(*page);
         if (rc != 0 && rc != -EAGAIN)
             return rc;
         if (rc == -EAGAIN && poll(&p, 1, 120000) == 0)
@@ -99,13 +92,35 @@ int bare_wait(int fd, enum message_type type, union message *out)
     }
 }
 
+int bare_wait(int fd, enum message_type type, union message *out)
+{
+    int page, rc = bare_wait_page(fd, type, out, &page);
+
+    if (rc == 0 && page >= 0)
+        close(page);
+    return rc;
+}
+
+int bare_settle(int fd)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_POLICY);
+    bare_send(fd, &m);
+    return bare_wait(fd, MESSAGE_POLICY, NULL);
+}
+
 uint32_t bare_count(int fd, enum message_type type)
 {
     union message m;
     uint32_t n = 0;
+    int page;
 
-    while (receive(fd, &m) == 0)
+    while (message_receive(fd, TO_CLIENT, &m, &page) == 0) {
         n += m.header.type == type;
+        if (page >= 0)
+            close(page);
+    }
     return n;
 }
 

@@ -20,6 +20,11 @@ void bare_device(int fd, uint32_t slot, uint8_t number);
 /* Reads until a message of that type comes, and stores it in `m` unless that is NULL. Returns 0, or
  * -errno if the daemon has ended the connection or says nothing for 20 s. */
 int bare_wait(int fd, enum message_type type, union message *m);
+/* The same. *page: the descriptor that came with the message, for the caller to close, or -1. */
+int bare_wait_page(int fd, enum message_type type, union message *m, int *page);
+/* Asks, and waits for the answer: by then the daemon has done all that earlier messages ask for.
+ * Returns as bare_wait. */
+int bare_settle(int fd);
 /* Reads all that is there. Returns how many messages of that type there were. */
 uint32_t bare_count(int fd, enum message_type type);
 /* Raises the limit of descriptors, for thousands of connections. */

@@ -100,6 +100,36 @@ static int reap(pid_t *pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+int place_start_logged(struct place *p)
+{
+    int log[2], old = dup(2);
+
+    if (old < 0 || pipe2(log, O_CLOEXEC | O_NONBLOCK) != 0)
+        die("pipe");
+    fcntl(log[1], F_SETFL, 0);
+    dup2(log[1], 2);
+    place_start(p);
+    dup2(old, 2);
+    close(old);
+    close(log[1]);
+    return log[0];
+}
+
+uint32_t place_logged(int log, const char *with)
+{
+    static char text[1 << 20];
+    size_t used = 0;
+    uint32_t n = 0;
+    ssize_t got;
+
+    while (used + 1 < sizeof(text) && (got = read(log, text + used, sizeof(text) - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    for (const char *at = text; (at = strstr(at, with)); at++)
+        n++;
+    return n;
+}
+
 void place_kill(struct place *p)
 {
     kill(p->daemon, SIGKILL);

@@ -19,6 +19,10 @@ void place_new(struct place *p);
 void place_configure(struct place *p, const char *text);
 /* Starts a daemon and waits until it listens. */
 void place_start(struct place *p);
+/* The same, with a pipe for what the daemon logs. Returns the end to read, which does not wait. */
+int place_start_logged(struct place *p);
+/* How often the text stands in what was logged since the last call. */
+uint32_t place_logged(int log, const char *with);
 /* A daemon that no process asks ends after so long: longer than a busy machine delays those that
  * will ask. */
 #define PLACE_IDLE_S "3"

@@ -731,9 +731,7 @@ Test(daemon, random_bytes_end_only_their_connection)
         close(fd);
         close(silent);
     }
-    message_init(&m, MESSAGE_POLICY);
-    bare_send(good, &m);
-    cr_assert_eq(bare_wait(good, MESSAGE_POLICY, NULL), 0);
+    cr_assert_eq(bare_settle(good), 0);
     close(good);
     cr_assert(alive());
 }

@@ -56,28 +56,15 @@ static int join_as(uid_t uid, uint32_t level, uint32_t slot)
     return fd;
 }
 
-/* The same, but returns its page. */
-static int page_fd_of(int fd)
+/* Says hello as that user. Returns the connection. */
+static int hello_as(uid_t uid, int *page)
 {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    union message m;
-    int got = -1;
+    int fd = bare_connect(place.socket, uid);
 
-    while (got < 0 && (poll(&p, 1, PATIENCE_MS), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
-        ;
-    cr_assert_geq(got, 0);
-    return got;
-}
-
-static struct cutin_page *page_of(int fd)
-{
-    struct cutin_page *page;
-    int got = page_fd_of(fd);
-
-    page = page_new();
-    cr_assert_eq(page_map(got, page), 0);
-    close(got);
-    return page;
+    bare_hello(fd, 0);
+    cr_assert_eq(bare_wait_page(fd, MESSAGE_WELCOME, NULL, page), 0);
+    cr_assert_geq(*page, 0);
+    return fd;
 }
 
 /* A real-time client of this test, which is told of clients below. */
@@ -87,16 +74,6 @@ static int owner_new(void)
 
     cr_assert_eq(bare_wait(fd, MESSAGE_BIT, NULL), 0);
     return fd;
-}
-
-/* When the daemon answers this, it has done all that earlier messages ask for. */
-static void settle(int fd)
-{
-    union message m;
-
-    message_init(&m, MESSAGE_POLICY);
-    bare_send(fd, &m);
-    cr_assert_eq(bare_wait(fd, MESSAGE_POLICY, NULL), 0);
 }
 
 Test(hostile, owner_learns_of_8_clients_per_user_and_device)
@@ -110,7 +87,7 @@ Test(hostile, owner_learns_of_8_clients_per_user_and_device)
     for (uint32_t i = 0; i < MANY; i++)
         many[i] = join_as(OTHER, 0, i % PAGE_DEVICES);
     asking = bare_connect(place.socket, 0);
-    settle(asking);
+    cr_assert_eq(bare_settle(asking), 0);
     told = bare_count(owner, MESSAGE_JOIN);
     cr_assert_eq(told, PER_DEVICE, "%u are told", told);
     cr_assert_eq(bare_wait(many[MANY - 1], MESSAGE_DONE, NULL), 0, "and is told so");
@@ -118,7 +95,7 @@ Test(hostile, owner_learns_of_8_clients_per_user_and_device)
     many[0] = (close(many[0]), join_as(0, 0, 0));
     told = 0;
     WAIT_UNTIL((told += bare_count(owner, MESSAGE_JOIN)) >= 2);
-    settle(asking);
+    cr_assert_eq(bare_settle(asking), 0);
     cr_assert_eq(told + bare_count(owner, MESSAGE_JOIN), 2,
                  "root's, and one in the place that is free");
     for (int i = 0; i < MANY; i++)
@@ -142,7 +119,7 @@ Test(hostile, owner_learns_of_short_lived_clients_at_limited_rate)
         close(join_as(OTHER, 0, 0));
         told += bare_count(owner, MESSAGE_JOIN);
     }
-    settle(owner);
+    cr_assert_eq(bare_settle(owner), 0);
     limit = BURST + PER_SECOND * (now_ms() - began) / 1000 + 1;
     cr_assert(told > 0 && told <= limit, "%u of %d are told, at most %llu may be", told, ROUNDS,
               (unsigned long long)limit);
@@ -196,8 +173,8 @@ static void come_and_go(uint32_t clients, int asking)
         bare_hello(fd, 0);
         for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
             bare_device(fd, slot, (uint8_t)(i * PAGE_DEVICES + slot));
-        settle(fd);
-        settle(asking);
+        cr_assert_eq(bare_settle(fd), 0);
+        cr_assert_eq(bare_settle(asking), 0);
         close(fd);
     }
 }
@@ -213,7 +190,7 @@ Test(hostile, departed_unannounced_clients_leave_no_leak)
     keep_nothing_freed();
     place_start(&place);
     root = bare_connect(place.socket, 0);
-    settle(root);
+    cr_assert_eq(bare_settle(root), 0);
     descriptors = descriptors_of(place.daemon);
     come_and_go(CLIENTS, root);
     WAIT_UNTIL(descriptors_of(place.daemon) == descriptors);
@@ -278,7 +255,7 @@ Test(hostile, unread_answers_grow_daemon_by_less_than_4_mb)
     root = bare_connect(place.socket, 0);
     for (int i = 0; i < CONNECTIONS; i++)
         fds[i] = bare_connect(place.socket, OTHER);
-    settle(root);
+    cr_assert_eq(bare_settle(root), 0);
     before = daemon_kb();
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < CONNECTIONS; i++)
@@ -286,7 +263,7 @@ Test(hostile, unread_answers_grow_daemon_by_less_than_4_mb)
                 ask(fds[i]);
     close(root); /* a connection that says nothing for 10 s is ended */
     root = bare_connect(place.socket, 0);
-    settle(root);
+    cr_assert_eq(bare_settle(root), 0);
     cr_assert_lt(daemon_kb() - before, MOST_KB, "the daemon has grown by %ld kB",
                  daemon_kb() - before);
     for (int i = 0; i < CONNECTIONS; i++)
@@ -303,10 +280,10 @@ Test(hostile, silent_connection_is_closed_and_asking_one_is_kept)
     silent = bare_connect(place.socket, OTHER);
     asks = bare_connect(place.socket, 0);
     while (recv(silent, &byte, 1, MSG_DONTWAIT) != 0) {
-        settle(asks);
+        cr_assert_eq(bare_settle(asks), 0);
         usleep(10000);
     }
-    settle(asks);
+    cr_assert_eq(bare_settle(asks), 0);
     close(asks);
     close(silent);
 }
@@ -326,7 +303,7 @@ Test(hostile, unread_orders_grow_daemon_by_less_than_1_mb)
     for (int i = 0; i < CLIENTS; i++)
         fds[i] = join_as(OTHER, 0, 0);
     root = bare_connect(place.socket, 0);
-    settle(root);
+    cr_assert_eq(bare_settle(root), 0);
     message_init(&m, MESSAGE_CONTROL);
     m.control.pid = getpid();
     m.control.kind = CONTROL_DEPTH;
@@ -364,10 +341,10 @@ Test(hostile, messages_of_one_user_are_answered_at_limited_rate)
     took = now_ms() - began;
     cr_assert(answered > 0 && answered <= BURST_OF_MESSAGES + EACH_SECOND * took / 1000 + 32,
               "%u were answered in %llu ms", answered, (unsigned long long)took);
-    settle(root); /* others are answered, and in the end this user is, too */
+    cr_assert_eq(bare_settle(root), 0); /* others are answered, and in the end this user is, too */
     while (bare_count(fds[0], MESSAGE_POLICY) > 0)
         ;
-    settle(fds[0]);
+    cr_assert_eq(bare_settle(fds[0]), 0);
     for (int i = 0; i < 8; i++)
         close(fds[i]);
     close(root);
@@ -407,7 +384,7 @@ static void take_devices(int *fds, uint32_t n)
             m.device.uuid[1] = (uint8_t)m.device.slot;
             bare_send(fds[i], &m);
         }
-        settle(fds[i]);
+        cr_assert_eq(bare_settle(fds[i]), 0);
     }
 }
 
@@ -427,7 +404,7 @@ static uint64_t answering_ns(int fd)
     uint64_t before = processor_ns();
 
     for (int i = 0; i < 400; i++)
-        settle(fd);
+        cr_assert_eq(bare_settle(fd), 0);
     return processor_ns() - before;
 }
 
@@ -521,39 +498,9 @@ Test(hostile, slowly_closing_descriptors_do_not_stop_daemon)
             message_send(fd, &m, -1);
         bare_send_lingering(fd, &m);
         close(fd);
-        settle(root);
+        cr_assert_eq(bare_settle(root), 0);
     }
     close(root);
-}
-
-/* Starts a daemon whose log is a pipe of this test. */
-static int start_with_log(void)
-{
-    int log[2], old = dup(2);
-
-    cr_assert_eq(pipe2(log, O_CLOEXEC | O_NONBLOCK), 0);
-    fcntl(log[1], F_SETFL, 0);
-    dup2(log[1], 2);
-    place_start(&place);
-    dup2(old, 2);
-    close(old);
-    close(log[1]);
-    return log[0];
-}
-
-static uint32_t lines_of(int log, const char *with)
-{
-    static char text[1 << 20];
-    size_t used = 0;
-    uint32_t n = 0;
-    ssize_t got;
-
-    while (used + 1 < sizeof(text) && (got = read(log, text + used, sizeof(text) - 1 - used)) > 0)
-        used += (size_t)got;
-    text[used] = '\0';
-    for (const char *at = text; (at = strstr(at, with)); at++)
-        n++;
-    return n;
 }
 
 /* Each order makes one line. */
@@ -579,11 +526,11 @@ Test(hostile, user_with_too_many_connections_reads_so_and_so_does_the_log)
     int taken[MOST], log;
 
     place_configure(&place, "[limits]\nconnections_per_user = 2\n");
-    log = start_with_log();
+    log = place_start_logged(&place);
     for (int i = 0; i < MOST; i++)
         taken[i] = bare_connect(place.socket, OTHER);
     WAIT_UNTIL((close(bare_connect(place.socket, OTHER)),
-                lines_of(log, "user 65534 has 2 already (connections_per_user)")));
+                place_logged(log, "user 65534 has 2 already (connections_per_user)")));
     actor_new(&late, place.socket);
     cr_assert_eq(actor_do(&late, DO_USER, OTHER, 0), 0);
     cr_assert_eq(actor_do(&late, DO_OPEN, 0, 0), 0);
@@ -603,15 +550,16 @@ Test(hostile, log_lines_of_one_user_are_limited)
     uint32_t said;
     int log, fd;
 
-    log = start_with_log();
+    log = place_start_logged(&place);
     fd = join_as(OTHER, 0, 0);
     began = now_ms();
     order(fd, ORDERS);
-    said = lines_of(log, "WEIGHT");
+    said = place_logged(log, "WEIGHT");
     limit = AT_ONCE + (now_ms() - began) / 1000 + 1;
     cr_assert(said > 0 && said <= limit, "%u lines, at most %llu may be", said,
               (unsigned long long)limit);
-    WAIT_UNTIL((order(fd, 1), lines_of(log, "lines about processes of user 65534 were left out")));
+    WAIT_UNTIL(
+        (order(fd, 1), place_logged(log, "lines about processes of user 65534 were left out")));
     close(fd);
     close(log);
 }
@@ -621,7 +569,7 @@ Test(hostile, reconnecting_does_not_renew_log_allowance)
 {
     enum { TIMES = 100, AT_ONCE = 32 };
     uint64_t began = now_ms(), limit;
-    int log = start_with_log(), fd;
+    int log = place_start_logged(&place), fd;
     uint32_t said;
 
     for (uint32_t i = 0; i < TIMES; i++) {
@@ -632,7 +580,7 @@ Test(hostile, reconnecting_does_not_renew_log_allowance)
         poll(NULL, 0, 15); /* by then its other limits are as before it came */
         close(bare_connect(place.socket, OTHER - 1 - i));
     }
-    said = lines_of(log, "WEIGHT");
+    said = place_logged(log, "WEIGHT");
     limit = AT_ONCE + (now_ms() - began) / 1000 + 1;
     cr_expect(said > 0 && said <= limit, "%u lines, at most %llu may be", said,
               (unsigned long long)limit);
@@ -643,12 +591,12 @@ Test(hostile, unread_log_does_not_stop_daemon)
 {
     int log, fd;
 
-    log = start_with_log();
+    log = place_start_logged(&place);
     fd = join_as(0, 0, 0);
     order(fd, 5000);
-    cr_assert_gt(lines_of(log, "WEIGHT"), 100);
+    cr_assert_gt(place_logged(log, "WEIGHT"), 100);
     order(fd, 1);
-    cr_assert_eq(lines_of(log, "lines were lost: this log was not read"), 1);
+    cr_assert_eq(place_logged(log, "lines were lost: this log was not read"), 1);
     close(fd);
     close(log);
 }
@@ -705,9 +653,7 @@ Test(hostile, client_punching_holes_in_its_page_is_expelled)
 
     place_start(&place);
     owner = owner_new();
-    fd = bare_connect(place.socket, OTHER);
-    bare_hello(fd, 0);
-    page = page_fd_of(fd);
+    fd = hello_as(OTHER, &page);
     bare_device(fd, 0, DEVICE);
     cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, NULL), 0);
     cr_assert_eq(fallocate(page, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 3 * 4096), 0);
@@ -717,7 +663,7 @@ Test(hostile, client_punching_holes_in_its_page_is_expelled)
     fd = join_as(OTHER, 0, 0);
     decent = join_as(0, 0, 0);
     cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, NULL), 0);
-    settle(decent);
+    cr_assert_eq(bare_settle(decent), 0);
     told = (int)bare_count(owner, MESSAGE_JOIN);
     cr_assert_eq(told, 0, "nobody is told of his next one");
     close(page);
@@ -729,17 +675,17 @@ Test(hostile, client_punching_holes_in_its_page_is_expelled)
 /* The page is good when it is made, but its client may write to it. */
 Test(hostile, zeroed_page_does_not_cut_realtime_off)
 {
-    struct cutin_page *page;
+    struct cutin_page *page = page_new();
     struct actor rt, be;
-    int fd;
+    int fd, got;
 
     place_start(&place);
-    fd = bare_connect(place.socket, OTHER);
-    bare_hello(fd, 0);
-    page = page_of(fd);
+    fd = hello_as(OTHER, &got);
+    cr_assert_eq(page_map(got, page), 0);
+    close(got);
     memset(page, 0, sizeof(*page));
     bare_device(fd, 0, DEVICE);
-    settle(fd);
+    cr_assert_eq(bare_settle(fd), 0);
     actor_new(&rt, place.socket);
     actor_do(&rt, DO_OPEN, 3, 3);
     actor_do(&rt, DO_DEVICE, DEVICE, 0);
@@ -757,326 +703,22 @@ Test(hostile, zeroed_page_does_not_cut_realtime_off)
     actor_kill(&be);
 }
 
-/* Makes clients until all bits of the device are taken. */
-static void take_bits(int fds[PAGE_CLIENT_BITS], uid_t uid, uint32_t level)
-{
-    union message m;
-
-    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
-        fds[i] = join_as(uid, level, 0);
-        cr_assert_eq(bare_wait(fds[i], MESSAGE_BIT, &m), 0);
-        cr_assert_neq(m.bit.bit, PROTOCOL_NO_BIT);
-    }
-}
-
-static void actor_join(struct actor *a, int64_t level)
-{
-    actor_do(a, DO_OPEN, level, level);
-    WAIT_UNTIL(actor_do(a, DO_CONNECTED, 0, 0) == 1);
-    actor_do(a, DO_DEVICE, DEVICE, 0);
-}
-
-static void open_actor(struct actor *a, int64_t level)
-{
-    actor_new(a, place.socket);
-    actor_join(a, level);
-}
-
-/* These clients do not even give them back. */
-Test(hostile, higher_level_takes_bits_from_lower_level)
-{
-    int fds[PAGE_CLIENT_BITS];
-    struct actor rt, be;
-
-    place_configure(&place, "[allow]\n1 = uid:65534\n");
-    place_start(&place);
-    take_bits(fds, OTHER, 1);
-    open_actor(&be, 0);
-    open_actor(&rt, 3);
-    WAIT_UNTIL((actor_do(&rt, DO_ACTIVE, 0, 3), actor_do(&be, DO_HOLD, 0, 0) != 0) ||
-               (actor_do(&rt, DO_IDLE, 0, 3), false));
-    actor_do(&rt, DO_IDLE, 0, 3);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    close_all(fds, PAGE_CLIENT_BITS);
-    actor_kill(&rt);
-    actor_kill(&be);
-}
-
-/* How many of them have had no message. */
-static uint32_t untold(struct actor *actors, uint32_t n)
-{
-    uint32_t untold = 0;
-
-    while (n-- > 0)
-        untold += actor_do(&actors[n], DO_LOGGED, 0, 0) == -1;
-    return untold;
-}
-
-Test(hostile, lower_level_returns_bit_before_higher_level_gets_it)
-{
-    struct actor low[PAGE_CLIENT_BITS], rt, be;
-
-    place_start(&place);
-    open_actor(&be, 0);
-    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
-        open_actor(&low[i], 1);
-        actor_do(&low[i], DO_ACTIVE, 0, 1);
-    }
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == PAGE_BITS_CLIENTS);
-    open_actor(&rt, 3);
-    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == PAGE_CLIENT_BITS);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != PAGE_BITS_CLIENTS);
-    actor_do(&rt, DO_ACTIVE, 0, 3);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == PAGE_BITS_CLIENTS);
-    /* One is told that it no longer holds others: it may be cut off before it runs and says so. */
-    WAIT_UNTIL(untold(low, PAGE_CLIENT_BITS) < PAGE_CLIENT_BITS);
-    cr_assert_eq(untold(low, PAGE_CLIENT_BITS), PAGE_CLIENT_BITS - 1);
-    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
-        WAIT_UNTIL(actor_do(&low[i], DO_CONNECTED, 0, 0) == 1);
-        actor_do(&low[i], DO_IDLE, 0, 1);
-    }
-    WAIT_UNTIL(__builtin_popcountll((uint64_t)actor_do(&be, DO_HOLD, 0, 0)) == 1);
-    actor_do(&rt, DO_IDLE, 0, 3);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++)
-        actor_kill(&low[i]);
-    actor_kill(&rt);
-    actor_kill(&be);
-}
-
-Test(hostile, user_holding_all_bits_yields_one_to_equal_level)
-{
-    int fds[PAGE_CLIENT_BITS], other;
-    union message m;
-
-    place_configure(&place, "[allow]\n1 = uid:65533-65534\n");
-    place_start(&place);
-    take_bits(fds, OTHER, 1);
-    other = join_as(65533, 1, 0);
-    cr_assert_eq(bare_wait(other, MESSAGE_BIT, &m), 0);
-    cr_assert_neq(m.bit.bit, PROTOCOL_NO_BIT);
-    close(other);
-    close_all(fds, PAGE_CLIENT_BITS);
-}
-
-static uint64_t cut_ins_of(pid_t pid)
-{
-    struct message_row *rows;
-    uint64_t n = UINT64_MAX;
-    size_t count;
-
-    cr_assert_eq(query_clients(place.socket, &rows, &count), 0);
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].pid == pid && rows[i].devices == 1)
-            n = rows[i].device[0].cut_ins;
-    free(rows);
-    return n;
-}
-
-Test(hostile, owner_without_bit_counts_no_cut_ins)
-{
-    int fds[PAGE_CLIENT_BITS];
-    struct actor rt;
-
-    place_start(&place);
-    actor_new(&rt, place.socket); /* before there are connections that it would inherit */
-    take_bits(fds, 0, 3);
-    actor_join(&rt, 3);
-    WAIT_UNTIL(actor_do(&rt, DO_LOGGED, 0, 0) >= 0);
-    cr_assert(strstr(rt.said, "cannot hold others on a device"), "%s", rt.said);
-    actor_do(&rt, DO_ACTIVE, 0, 3);
-    actor_do(&rt, DO_IDLE, 0, 3);
-    cr_assert_eq(cut_ins_of(rt.pid), 0);
-    close_all(fds, 1); /* and the client gets the first bit that is free */
-    WAIT_UNTIL(
-        (actor_do(&rt, DO_ACTIVE, 0, 3), actor_do(&rt, DO_IDLE, 0, 3), cut_ins_of(rt.pid) > 0));
-    close_all(fds + 1, PAGE_CLIENT_BITS - 1);
-    actor_kill(&rt);
-}
-
-/* A client of level 1 has the pages of all clients below, and may write anything to them. */
-static struct cutin_page *page_below(int fd, struct page_device **device)
-{
-    struct cutin_page *page = NULL;
-    union message m;
-    int got = -1;
-
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int rc = message_receive(fd, TO_CLIENT, &m, &got);
-
-        cr_assert(rc == 0 || (rc == -EAGAIN && poll(&p, 1, PATIENCE_MS) == 1));
-        if (rc == 0 && m.header.type == MESSAGE_JOIN)
-            break;
-        if (rc == 0 && got >= 0)
-            close(got);
-    }
-    cr_assert_eq(page_map_other(got, &page), 0);
-    close(got);
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (m.join.slot[slot] != PROTOCOL_NO_SLOT)
-            *device = &page->device[m.join.slot[slot]];
-    return page;
-}
-
-Test(hostile, ownerless_bits_are_cleared_and_logged)
-{
-    struct page_device *device = NULL;
-    struct cutin_page *page;
-    struct actor be;
-    int log, fd;
-
-    place_configure(&place, "[allow]\n1 = uid:65534\n");
-    log = start_with_log();
-    open_actor(&be, 0);
-    fd = join_as(OTHER, 1, 0);
-    page = page_below(fd, &device);
-    cr_assert_not_null(device);
-    atomic_fetch_or(&device->hold[0],
-                    0x0ffffff0u | PAGE_BIT_PAUSED | PAGE_BIT_POLICY | PAGE_BIT_NEW);
-    close(fd);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    WAIT_UNTIL(lines_of(log, "did not match their owners") > 0);
-    page_unmap_other(page);
-    close(log);
-    actor_kill(&be);
-}
-
-static void join_pair(struct actor *rt, struct actor *be)
-{
-    open_actor(be, 0);
-    open_actor(rt, 3);
-    WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
-}
-
-static void join_held(struct actor *rt, struct actor *be)
-{
-    join_pair(rt, be);
-    actor_do(rt, DO_ACTIVE, 0, 3);
-    WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) != 0);
-}
-
-/* The daemon's own looks find a returned bit, too, and report it. One of them may come between the
- * return and the message of it, but not each time. */
-enum { RETURNS = 20 };
-
-/* When the daemon answers, it has also reported what it has cleared. */
-static bool look_was_first(int log)
-{
-    int asks = bare_connect(place.socket, 0);
-
-    settle(asks);
-    close(asks);
-    return lines_of(log, "did not match their owners") > 0;
-}
-
-Test(hostile, returned_bit_of_ended_hold_is_cleared)
-{
-    int log = start_with_log();
-    struct actor rt, be;
-    bool looked = true;
-
-    join_pair(&rt, &be);
-    for (int i = 0; looked && i < RETURNS; i++) {
-        actor_do(&rt, DO_ACTIVE, 0, 3);
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
-        cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
-        actor_do(&rt, DO_IDLE, 0, 3);
-        actor_do(&be, DO_RETURN, 0, 0);
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-        looked = look_was_first(log);
-    }
-    cr_expect_not(looked, "only the daemon's looks clear it");
-    actor_kill(&rt);
-    actor_kill(&be);
-    close(log);
-}
-
-Test(hostile, returned_bit_of_gone_owner_is_cleared)
-{
-    int log = start_with_log();
-    bool looked = true;
-
-    for (int i = 0; looked && i < RETURNS; i++) {
-        struct actor rt, be;
-
-        join_held(&rt, &be);
-        cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
-        actor_kill(&rt);
-        WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
-        actor_do(&be, DO_RETURN, 0, 0);
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-        looked = look_was_first(log);
-        actor_kill(&be);
-    }
-    cr_expect_not(looked, "only the daemon's looks clear it");
-    close(log);
-}
-
-Test(hostile, ongoing_hold_survives_lift_and_return_of_its_bit)
-{
-    struct actor rt, be;
-    int64_t bits;
-
-    place_start(&place);
-    join_held(&rt, &be);
-    /* The owner may write its bit once more, when it is told of it or of the client. */
-    WAIT_UNTIL((bits = actor_do(&be, DO_LIFT, 0, 0), actor_do(&be, DO_HOLD, 0, 0) == 0));
-    cr_assert_neq(bits, 0);
-    actor_do(&be, DO_RETURN, 0, 0);
-    cr_expect_eq(actor_do(&be, DO_HOLD, 0, 0), bits);
-    actor_do(&rt, DO_IDLE, 0, 3);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    actor_kill(&rt);
-    actor_kill(&be);
-}
-
-Test(hostile, tampered_bits_are_restored_to_owners_state)
-{
-    struct page_device *device = NULL;
-    struct cutin_page *page;
-    struct actor rt, be;
-    int64_t bit;
-    int fd;
-
-    place_configure(&place, "[allow]\n1 = uid:65534\n");
-    place_start(&place);
-    open_actor(&be, 0);
-    open_actor(&rt, 3);
-    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
-    actor_do(&rt, DO_ACTIVE, 0, 3);
-    WAIT_UNTIL((bit = actor_do(&be, DO_HOLD, 0, 0)) != 0);
-    fd = join_as(OTHER, 1, 0);
-    page = page_below(fd, &device);
-    cr_assert_not_null(device);
-    atomic_store(&device->hold[0], 0);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == bit);
-    actor_do(&rt, DO_IDLE, 0, 3);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    atomic_store(&device->hold[0], (uint32_t)bit);
-    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    page_unmap_other(page);
-    close(fd);
-    actor_kill(&rt);
-    actor_kill(&be);
-}
-
 Test(hostile, log_names_processes_granted_or_refused_a_level)
 {
     char granted[64], refused[64];
     uint32_t said = 0;
-    int log = start_with_log();
+    int log = place_start_logged(&place);
 
-    cr_assert_eq(lines_of(log, "version " CUTIN_VERSION ", at /"), 1);
+    cr_assert_eq(place_logged(log, "version " CUTIN_VERSION ", at /"), 1);
     snprintf(granted, sizeof(granted), "process %d of user 0 runs at level rt\n", (int)getpid());
     snprintf(refused, sizeof(refused), "of user %d runs at level be: no rule gives user", OTHER);
     close(join_as(0, 3, 0));
-    WAIT_UNTIL((said += lines_of(log, granted)) == 1);
+    WAIT_UNTIL((said += place_logged(log, granted)) == 1);
     close(join_as(OTHER, 3, 0));
-    WAIT_UNTIL((said += lines_of(log, refused)) == 2);
+    WAIT_UNTIL((said += place_logged(log, refused)) == 2);
     close(join_as(OTHER, 0, 0));
-    settle(join_as(0, 0, 0));
-    cr_assert_eq(lines_of(log, "runs at level"), 0, "of best effort there is nothing to say");
+    cr_assert_eq(bare_settle(join_as(0, 0, 0)), 0);
+    cr_assert_eq(place_logged(log, "runs at level"), 0, "of best effort there is nothing to say");
     close(log);
 }
 

@@ -28,7 +28,8 @@ static const struct option_row options[] = {
     {"priority", "LEVEL", "be (the default), 1, 2 or rt, as with cutin run",
      TAKE_WORD(given.level, levels)},
     {"sim", NULL, "run on the simulated GPU", TAKE_FLAG(given.sim)},
-    {"no-daemon", NULL, "start no daemon, as with cutin run", TAKE_FLAG(given.no_daemon)},
+    {"no-daemon", NULL, "neither start nor use the daemon, as with cutin run",
+     TAKE_FLAG(given.no_daemon)},
     {"records", "N",
      "records to keep per process, 64 bytes each; of a longer\n"
      "run, the newest are kept (65536)",

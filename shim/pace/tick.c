@@ -28,7 +28,7 @@
 #define DENSE_QUIET_NS (1000 * NS_PER_MS)
 enum { DENSE_PART = 16, DENSE_COST = 16 };
 /* Between looks at held work to which the program adds nothing. */
-#define BUFFERED_NS (150 * NS_PER_MS)
+#define BUFFERED_NS (50 * NS_PER_MS)
 
 /* Only the client's thread uses these. */
 static uint64_t dense_until_ns;

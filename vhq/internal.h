@@ -261,7 +261,7 @@ struct unit {
     uint32_t est_ns, area_ns; /* sums of its commands */
 };
 
-/* Work in flight that has stalled: since the cap blocked, or since the guard then let more in. */
+/* Work in flight without progress: since the cap blocked, or since the guard then let more in. */
 enum stall { STALL_NONE, STALL_BLOCKED, STALL_GUARDED };
 
 enum running {

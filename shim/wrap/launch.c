@@ -494,7 +494,7 @@ launch_begin(struct call_inline *c, CUfunction f, const unsigned grid[3], const 
     }
     if (!s || s->pad || !call_inline_begin(c, s))
         return false;
-    if (c->locked && e) /* without `e`: its queue goes away meanwhile */
+    if (c->locked && e) /* without `e`: it had no queue at the look above */
         estimate_count(e);
     return true;
 }

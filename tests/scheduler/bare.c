@@ -110,6 +110,23 @@ int bare_settle(int fd)
     return bare_wait(fd, MESSAGE_POLICY, NULL);
 }
 
+int bare_join(const char *socket, uid_t uid, uint32_t level, uint32_t slot, uint8_t number)
+{
+    int fd = bare_connect(socket, uid);
+
+    bare_hello(fd, level);
+    bare_device(fd, slot, number);
+    if (bare_wait(fd, MESSAGE_WELCOME, NULL) != 0)
+        die("not welcome");
+    return fd;
+}
+
+void bare_close(const int *fds, size_t n)
+{
+    while (n-- > 0)
+        close(fds[n]);
+}
+
 uint32_t bare_count(int fd, enum message_type type)
 {
     union message m;

@@ -5,6 +5,7 @@
 #ifndef TEST_BARE_H
 #define TEST_BARE_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,9 @@ int bare_wait_page(int fd, enum message_type type, union message *m, int *page);
 /* Asks, and waits for the answer: by then the daemon has done all that earlier messages ask for.
  * Returns as bare_wait. */
 int bare_settle(int fd);
+/* Connects as that user, with that device in the slot, and waits to be welcome. */
+int bare_join(const char *socket, uid_t uid, uint32_t level, uint32_t slot, uint8_t number);
+void bare_close(const int *fds, size_t n);
 /* Reads all that is there. Returns how many messages of that type there were. */
 uint32_t bare_count(int fd, enum message_type type);
 /* Raises the limit of descriptors, for thousands of connections. */

@@ -37,18 +37,7 @@ TestSuite(bits, .init = set_up, .fini = tear_down);
 
 static int join_as(uid_t uid, uint32_t level, uint32_t slot)
 {
-    int fd = bare_connect(place.socket, uid);
-
-    bare_hello(fd, level);
-    bare_device(fd, slot, DEVICE);
-    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
-    return fd;
-}
-
-static void close_all(const int *fds, size_t n)
-{
-    while (n-- > 0)
-        close(fds[n]);
+    return bare_join(place.socket, uid, level, slot, DEVICE);
 }
 
 /* Makes clients until all bits of the device are taken. */
@@ -91,7 +80,7 @@ Test(bits, higher_level_takes_bits_from_lower_level)
                (actor_do(&rt, DO_IDLE, 0, 3), false));
     actor_do(&rt, DO_IDLE, 0, 3);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    close_all(fds, PAGE_CLIENT_BITS);
+    bare_close(fds, PAGE_CLIENT_BITS);
     actor_kill(&rt);
     actor_kill(&be);
 }
@@ -150,7 +139,7 @@ Test(bits, user_holding_all_bits_yields_one_to_equal_level)
     cr_assert_eq(bare_wait(other, MESSAGE_BIT, &m), 0);
     cr_assert_neq(m.bit.bit, PROTOCOL_NO_BIT);
     close(other);
-    close_all(fds, PAGE_CLIENT_BITS);
+    bare_close(fds, PAGE_CLIENT_BITS);
 }
 
 static uint64_t cut_ins_of(pid_t pid)
@@ -181,10 +170,10 @@ Test(bits, owner_without_bit_counts_no_cut_ins)
     actor_do(&rt, DO_ACTIVE, 0, 3);
     actor_do(&rt, DO_IDLE, 0, 3);
     cr_assert_eq(cut_ins_of(rt.pid), 0);
-    close_all(fds, 1); /* and the client gets the first bit that is free */
+    bare_close(fds, 1); /* and the client gets the first bit that is free */
     WAIT_UNTIL(
         (actor_do(&rt, DO_ACTIVE, 0, 3), actor_do(&rt, DO_IDLE, 0, 3), cut_ins_of(rt.pid) > 0));
-    close_all(fds + 1, PAGE_CLIENT_BITS - 1);
+    bare_close(fds + 1, PAGE_CLIENT_BITS - 1);
     actor_kill(&rt);
 }
 

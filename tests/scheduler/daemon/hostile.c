@@ -48,12 +48,7 @@ TestSuite(hostile, .init = set_up, .fini = tear_down);
 
 static int join_as(uid_t uid, uint32_t level, uint32_t slot)
 {
-    int fd = bare_connect(place.socket, uid);
-
-    bare_hello(fd, level);
-    bare_device(fd, slot, DEVICE);
-    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
-    return fd;
+    return bare_join(place.socket, uid, level, slot, DEVICE);
 }
 
 /* Says hello as that user. Returns the connection. */
@@ -388,12 +383,6 @@ static void take_devices(int *fds, uint32_t n)
     }
 }
 
-static void close_all(const int *fds, size_t n)
-{
-    while (n-- > 0)
-        close(fds[n]);
-}
-
 static uint64_t processor_ns(void)
 {
     return place_proc(&place, "schedstat", 0);
@@ -430,7 +419,7 @@ Test(hostile, many_devices_do_not_make_policy_expensive)
     /* The policy is asked by the clock: the slower the answers, the more often meanwhile. */
     cr_expect_lt(fair, TIMES * fixed + took_ns / 4, "%llu ns of %llu, and %llu without a policy",
                  (unsigned long long)fair, (unsigned long long)took_ns, (unsigned long long)fixed);
-    close_all(fds, CLIENTS);
+    bare_close(fds, CLIENTS);
     close(root);
 }
 
@@ -477,8 +466,8 @@ Test(hostile, unread_metrics_grow_daemon_little)
         most = daemon_kb() > most ? daemon_kb() : most;
     }
     cr_expect_lt(most - before, 2 * kb + 1024, "%ld kB for answers of %ld", most - before, kb);
-    close_all(readers, READERS);
-    close_all(fds, CLIENTS);
+    bare_close(readers, READERS);
+    bare_close(fds, CLIENTS);
 }
 
 /* The kernel closes them in the process that receives the message, or that closes its socket: here
